@@ -105,6 +105,7 @@ struct Lane<R: AsyncRead> {
     queue: Box<dyn IoQueue>,
     /// Whether several reads are submitted at once.
     gathers: bool,
+    /// The number of reads that were not submitted yet.
     kept: usize,
     flights: Vec<Option<AsyncFlight<R>>>,
     free: Vec<usize>,

@@ -49,6 +49,7 @@ struct BulkState {
     next: u64,
     /// The tags of the writes in flight.
     writing: FxHashSet<u64>,
+    /// The failure of a write, if one failed.
     failed: Result<()>,
     read: FxHashMap<u64, Result<AlignedBuffer>>,
     /// Reads in flight that were cancelled.

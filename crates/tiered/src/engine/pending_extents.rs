@@ -31,6 +31,7 @@ pub(super) struct PendingExtents<'a> {
     pub(super) pace: Option<Pace>,
     /// Selects the extents whose tables enter the cache as they are written (CACHE-WARMING-1, 2).
     pub(super) warm: Option<WarmTables>,
+    /// The handles of the extents whose tables entered the cache.
     seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
 

@@ -11,7 +11,7 @@ use super::handle::ExtentHandle;
 use super::resident::Missing;
 use crate::extent_meta::ExtentId;
 
-/// A part of an extent that a lookup misses. It keeps the extent, and so everything that reads use.
+/// A part of an extent that a lookup misses. It holds the extent, and so everything that reads use.
 pub(crate) struct ExtentRead {
     pub(crate) extent: Arc<ExtentHandle>,
     pub(crate) missing: Missing,

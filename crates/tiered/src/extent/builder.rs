@@ -11,21 +11,21 @@ use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::filter;
 use crate::space::SlotRun;
 
-/// Bytes that the index takes for a block at the most, beside its keys.
+/// The most bytes of the index for a block, in addition to its keys.
 const INDEX_ENTRY_BYTES: usize = 80;
 
-/// An extent ready to be written. Its slots are filled in by whoever finds room for it.
+/// An extent ready to be written. The caller that allocates its slots fills them in.
 pub(crate) struct BuiltExtent {
     pub(crate) meta: ExtentMeta,
-    /// What of it lies between things that stay elsewhere.
+    /// Its slices, which are separated by data that stays elsewhere.
     pub(crate) slices: Vec<SliceMeta>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A block on its way into an extent.
+/// A block that is being added to an extent.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockParts<'a> {
-    /// Its frame, whose checksum will be made anew.
+    /// Its frame, whose checksum will be recomputed.
     pub(crate) frame: &'a [u8],
     pub(crate) first: &'a [u8],
     pub(crate) last: &'a [u8],
@@ -52,7 +52,7 @@ pub(crate) struct ExtentBuilder {
     slot_bytes: usize,
     coding: Coding,
     bytes: Vec<u8>,
-    /// Where each frame begins.
+    /// The offset of each frame.
     frames: Vec<usize>,
     index: Vec<u8>,
     filters: Vec<u8>,
@@ -67,7 +67,7 @@ pub(crate) struct ExtentBuilder {
 }
 
 impl ExtentBuilder {
-    /// A builder of extents whose blocks are all to have at least this coding.
+    /// A builder of extents whose blocks must all have at least this coding.
     pub(crate) fn new(table: TableId, slot_bytes: usize, coding: Coding) -> ExtentBuilder {
         ExtentBuilder {
             table,
@@ -85,8 +85,7 @@ impl ExtentBuilder {
         }
     }
 
-    /// Has blocks leave their range filters behind: what is built goes where those are worth less
-    /// than their memory.
+    /// Drops the blocks' range filters, for places where these are worth less than their memory.
     pub(crate) fn without_range_filters(mut self) -> ExtentBuilder {
         self.has_range_filters = false;
         self
@@ -149,7 +148,7 @@ impl ExtentBuilder {
         self.is_cut = false;
     }
 
-    /// Something that stays where it is comes between the last block and the next.
+    /// Ends the slice, because data that stays elsewhere lies between the last block and the next.
     pub(crate) fn cut(&mut self) {
         self.is_cut = true;
     }
@@ -171,7 +170,7 @@ impl ExtentBuilder {
         };
         let index = part(&done.index);
         let filter = part(&done.filters);
-        // The number is known only now, and is part of what the checksums cover.
+        // The number is known only now, and the checksums cover it.
         let ends = done.frames.iter().skip(1).copied().chain([done.bytes.len()]);
         for (start, end) in done.frames.iter().copied().zip(ends) {
             let frame = FrameId { table: done.table, extent: id, offset: start as u64 };

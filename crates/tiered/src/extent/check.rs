@@ -9,7 +9,7 @@ use super::resident::Resident;
 use crate::block::{BlockSearch, FrameId, check_frame, dictionary_of, open_frame};
 use crate::extent_meta::ExtentMeta;
 
-/// Checks that bytes are this extent's, every checksum of them.
+/// Checks that bytes are this extent, and verifies every checksum.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
@@ -18,7 +18,7 @@ pub(crate) fn check_extent(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> R
 }
 
 impl ExtentHandle {
-    /// Reads all its bytes, and checks every checksum of them.
+    /// Reads all its bytes, and verifies every checksum.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].

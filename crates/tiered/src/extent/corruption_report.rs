@@ -10,18 +10,18 @@ use super::handle::ExtentHandle;
 use crate::extent_meta::SliceMeta;
 
 impl ExtentHandle {
-    /// A slice refers to it from now on.
+    /// Records a slice that refers to the extent from now on.
     pub(crate) fn note_slice(&self, slice: &Arc<SliceMeta>) {
         self.users.note(slice);
     }
 
-    /// Names what is damaged of it: the part, which table it belongs to, where it is, and the keys
-    /// that are read by way of it.
+    /// The error for a damaged part of it: names the part, its table, its location, and the keys
+    /// that are read from the extent.
     pub(super) fn damaged(&self, part: &str, error: &Error) -> Error {
         self.damaged_at(self.with_keys(part), error)
     }
 
-    /// The same of a part that names its keys itself.
+    /// The error for a damaged part that names its own keys.
     pub(super) fn damaged_at(&self, part: impl fmt::Display, error: &Error) -> Error {
         let table = self.home().table;
         let place = format!("{table:?}, {}, {}, {part}", self.meta.id, self.meta.slots);

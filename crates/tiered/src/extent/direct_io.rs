@@ -14,11 +14,12 @@ use spillway_storage::{ALIGN, AlignedBuffer};
 
 use crate::space::DataFile;
 
-/// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
+/// The bytes by which a read is widened to whole pages of a file. A buffer with room for them is
+/// not reallocated.
 pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 
-/// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual
-/// size.
+/// The most bytes of a buffer that is kept for the next read: enough for blocks, and for tables of
+/// extents of the usual size.
 pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -27,9 +28,9 @@ thread_local! {
 
 /// Bytes that were read.
 pub(super) enum Bytes<'a> {
-    /// Where they can stay.
+    /// In a buffer that the receiver may keep.
     Own(Buffer),
-    /// Where something else will be: who keeps them copies them, into these pages.
+    /// In a buffer that is reused. A receiver that keeps the bytes copies them, into these pages.
     Lent(&'a [u8], &'a PagePools),
 }
 
@@ -57,8 +58,8 @@ impl From<Bytes<'_>> for Buffer {
     }
 }
 
-/// Reads from a file past the page cache, as far as its file system can, waits for the device, and
-/// gives `then` what was read.
+/// Reads from a file past the page cache, if its file system can, waits for the device, and passes
+/// the bytes to `then`.
 pub(super) fn read_past<T>(
     file: &DataFile,
     offset: u64,

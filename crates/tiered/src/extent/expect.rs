@@ -5,12 +5,12 @@ use spillway_base::prefetch::{self, LINE_BYTES};
 use super::handle::{CachedBlock, CachedTable, ExtentHandle};
 use crate::cache::Pin;
 
-/// Bytes before what a reference leads to, in which references are counted.
+/// The bytes of the reference counts before the target of a reference.
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl ExtentHandle {
-    /// Asks the processor for what is looked at first of a data block, if that is in memory, or of
-    /// its parts.
+    /// Prefetches what a lookup reads first of a data block if it is in memory, or of its part
+    /// index.
     #[inline]
     pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
         match table.peek(index, pin) {
@@ -19,7 +19,7 @@ impl ExtentHandle {
         }
     }
 
-    /// Asks the processor for what leads to all of a data block, if that is in memory.
+    /// Prefetches the pointers to a data block, if it is in memory.
     #[inline]
     pub(crate) fn expect_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
         if let Some(block) = table.peek(index, pin) {

@@ -32,21 +32,21 @@ use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// A data block in memory.
 pub(crate) type CachedBlock = QueuedBlock<Block>;
-/// An extent's block index and filters in memory, and the way to its blocks there.
+/// An extent's block index and filters in memory, and the pointers to its blocks in memory.
 pub(crate) type CachedTable = QueuedTable<ExtentHandle>;
 
-/// An eviction for others frees this part of the budget more, so that the cache is not asked at
-/// each of their steps.
+/// An eviction for other uses frees this share of the budget in addition, so that the cache is not
+/// asked at each of their steps.
 const GIVEN_SHARE: usize = 64;
 
 thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
 
-/// Counts what the calling thread has read of extents for what it missed.
+/// Counts bytes that the calling thread read from extents after misses.
 pub(super) fn note_read_by_this_thread(bytes: u64) {
     READ_BYTES.set(READ_BYTES.get() + bytes);
 }
 
-/// Bytes that the calling thread has read of extents for what it missed, ever.
+/// The bytes that the calling thread has read from extents after misses, in all.
 pub(crate) fn read_by_this_thread() -> u64 {
     READ_BYTES.get()
 }
@@ -124,8 +124,8 @@ impl ReadContext {
         }
     }
 
-    /// Called after a miss: now and then rows and blocks are weighed against each other, and rows
-    /// past their share are evicted.
+    /// Called after a miss: occasionally weighs rows and blocks against each other, and evicts rows
+    /// past their share.
     pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
             rows.weigh(self.cache.read_and_ghost_missed());
@@ -276,12 +276,12 @@ impl ExtentHandle {
         self.home.as_ref().map(|home| &home.context)
     }
 
-    /// Counts a read of a block, now and then.
+    /// Counts a sample of the reads of blocks.
     pub(crate) fn note_read(&self, block: usize) {
         self.readings.note_read(block, self.meta.blocks as usize, &self.thermometer);
     }
 
-    /// Reads of each of its regions, lately.
+    /// The recent reads of each of its regions.
     pub(crate) fn readings(&self) -> [u64; REGIONS] {
         self.readings.regions(&self.thermometer)
     }
@@ -487,7 +487,7 @@ impl ExtentHandle {
     /// Inserts index and filters of an extent that was just written, from its bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`]: they are not what was to be written.
+    /// [`ErrorKind::Corruption`]: they differ from what should have been written.
     pub(crate) fn seat_written(self: &Arc<Self>, bytes: &[u8]) -> Result<()> {
         let tail = bytes.get(self.tail().start as usize..).unwrap_or_default();
         self.seat_table(tail, Entrance::Written).map(drop)
@@ -611,7 +611,7 @@ impl ExtentHandle {
         Ok(self.keep(table, index, block))
     }
 
-    /// A data block, if it is in memory, to be kept.
+    /// A data block as a counted reference, if it is in memory.
     pub(crate) fn block_now(
         &self,
         table: &Kept<CachedTable>,
@@ -620,7 +620,7 @@ impl ExtentHandle {
         self.block_to_keep(table, index, &self.cache().pin())
     }
 
-    /// A data block, if it is in memory, to be kept.
+    /// A data block as a counted reference, if it is in memory.
     pub(crate) fn block_to_keep(
         &self,
         table: &CachedTable,
@@ -707,7 +707,7 @@ impl ExtentHandle {
         self.damaged_at(resident.name(index), error)
     }
 
-    /// The number of versions that the extent says it holds.
+    /// The number of versions according to the extent itself.
     pub(crate) fn stated_versions(&self) -> Result<u64> {
         self.footer().map(|footer| footer.versions)
     }

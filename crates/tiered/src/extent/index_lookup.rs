@@ -20,14 +20,14 @@ use crate::block_search::{self, Nodes, Way};
 pub(super) struct BlockNodes {
     nodes: Nodes,
     memory: Box<[u8]>,
-    /// Of each leaf, where the filters begin of the blocks behind its first, which are those that a
-    /// search comes to that ends in it.
+    /// For each leaf, the offset of the filters of the blocks behind its first, which are the
+    /// blocks that a search ending in the leaf may find.
     leaves: Box<[u32]>,
-    /// Where the last block's filter ends.
+    /// The end of the last block's filter.
     filters_end: u32,
 }
 
-/// Lines of a leaf's filters, at the most, that are asked for: one or two of them are needed.
+/// The most cache lines of a leaf's filters that are prefetched. One or two of them are needed.
 const LINES_MAX: usize = 8;
 
 impl BlockNodes {
@@ -49,13 +49,13 @@ impl BlockNodes {
         self.memory.len() + size_of_val(&*self.leaves)
     }
 
-    /// How many blocks end below a key; `last` gives a block's last key.
+    /// The number of blocks that end below a key. `last` returns a block's last key.
     #[inline]
     pub(super) fn seek<'k>(&self, key: &[u8], last: impl Fn(usize) -> &'k [u8]) -> usize {
         self.nodes.seek(&self.memory, key, last)
     }
 
-    /// As [`BlockNodes::seek`], for who asks that block's filter next.
+    /// As [`BlockNodes::seek`], for a caller that reads that block's filter next.
     #[inline]
     pub(super) fn seek_filter<'k>(
         &self,
@@ -66,8 +66,8 @@ impl BlockNodes {
         self.nodes.seek_told(&self.memory, key, last, |leaf| self.expect(leaf, filters))
     }
 
-    /// Asks the processor for the filters of a leaf, if they are few lines, and for the next leaf,
-    /// which may tell where the last of them begins, or ends.
+    /// Prefetches the filters of a leaf, if they take few lines, and the next leaf, which may have
+    /// the beginning or the end of the last of them.
     #[inline(always)]
     fn expect(&self, leaf: usize, filters: &[u8]) {
         self.nodes.prefetch_leaf(&self.memory, leaf + 1);
@@ -79,14 +79,14 @@ impl BlockNodes {
         }
     }
 
-    /// Where the filters are of the blocks that a search may come to that ends in a leaf.
+    /// The range of the filters of the blocks that a search ending in a leaf may find.
     #[inline(always)]
     pub(super) fn filters_of(&self, leaf: usize) -> Range<usize> {
         let begins = |leaf: usize| self.leaves.get(leaf).copied().unwrap_or(self.filters_end);
         begins(leaf) as usize..begins(leaf + 1) as usize
     }
 
-    /// Where the filter of a block is.
+    /// The range of a block's filter.
     #[inline]
     pub(super) fn filter(&self, block: usize) -> Range<usize> {
         let begins = |block| self.nodes.word(&self.memory, block);

@@ -12,22 +12,22 @@ use spillway_base::prefetch::{self, LINE_BYTES};
 use super::resident::Resident;
 use crate::block::{Block, PartMatch, search_part};
 
-/// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the
-/// system's call takes most of the time.
+/// The most parts of a block. Each part of a full block has about two kilobytes: for smaller reads
+/// the system call takes most of the time.
 const PARTS: usize = 8;
-/// What the heap has for itself beside a piece of memory, about: bytes.
+/// The approximate overhead of the allocator, in bytes.
 const HEAP_BYTES: usize = 16;
-/// As far apart as two misses of a block may be for it to come in: this part of the blocks in
-/// memory.
+/// A missed block is cached if its last miss was at most this share of the blocks in memory ago,
+/// counted in misses.
 const NEAR_SHARE: usize = 4;
 
 /// The parts of a block, as far as they are known.
 struct KnownParts {
-    /// What the first key of each but the first begins with, behind what all keys of the block
-    /// begin with.
+    /// For each part but the first, the head of its first key behind the common prefix of the
+    /// block's keys.
     heads: [u32; PARTS - 1],
     checksums: [u32; PARTS],
-    /// Where in the frame each begins, and where the last one ends.
+    /// The offsets in the frame at which the parts begin, and the end of the last one.
     begins: [u16; PARTS + 1],
     csn_bytes: u8,
 }
@@ -35,11 +35,11 @@ struct KnownParts {
 #[derive(Default)]
 struct PartsOfBlock {
     known: OnceBox<KnownParts>,
-    /// Misses of all blocks when a get missed it last; 0 where none has.
+    /// The number of all blocks' misses when a get missed this block last; 0 if none has.
     missed_at: AtomicU32,
 }
 
-/// What a block takes for which its parts are noted: bytes.
+/// The bytes for the known parts of a block.
 const KNOWN_BYTES: usize = size_of::<KnownParts>() + HEAP_BYTES;
 
 /// The parts of an extent's blocks, as far as they are known.
@@ -48,7 +48,7 @@ pub(super) struct PartIndex(OnceLock<Box<[PartsOfBlock]>>);
 
 /// A part that may hold a key.
 pub(super) struct Part {
-    /// Where it is in the extent.
+    /// Its range in the extent.
     pub(super) place: Range<u64>,
     checksum: u32,
     csn_bytes: u8,
@@ -56,8 +56,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The version of a key that a snapshot sees, out of the bytes of the part; `None` where they
-    /// do not tell (PARTIAL-READ-2), or are others (PARTIAL-READ-1).
+    /// The version of a key that a snapshot sees, from the bytes of the part. `None` if the part is
+    /// not enough (PARTIAL-READ-2), or the bytes are not those of the part (PARTIAL-READ-1).
     pub(super) fn find<'a>(
         &self,
         bytes: &'a [u8],
@@ -71,7 +71,7 @@ impl Part {
     }
 }
 
-/// What a key begins with behind so many bytes, in whose order keys are.
+/// The first bytes of a key behind `prefix` bytes, as a number that has the order of keys.
 fn head(key: &[u8], prefix: usize) -> Option<u32> {
     let mut bytes = [0; size_of::<u32>()];
     let rest = key.get(prefix..)?;
@@ -80,7 +80,7 @@ fn head(key: &[u8], prefix: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes))
 }
 
-/// Bytes that all keys of a block begin with.
+/// The length of the common prefix of a block's keys.
 fn prefix(table: &Resident, index: usize) -> usize {
     let alike = table.first(index).iter().zip(table.last(index));
     alike.take_while(|(first, last)| first == last).count()
@@ -102,7 +102,7 @@ impl PartIndex {
         (begin < end).then_some(Part { place, checksum, csn_bytes, is_first })
     }
 
-    /// Asks the processor for what is known of a block.
+    /// Prefetches what is known of a block.
     #[inline]
     pub(super) fn prefetch(&self, index: usize) {
         if let Some(all) = self.0.get() {
@@ -110,16 +110,16 @@ impl PartIndex {
         }
     }
 
-    /// Whether a block that is missed, as the one of this number, is to come in (PARTIAL-READ-4),
-    /// where so many are in memory.
+    /// Whether a missed block should be cached (PARTIAL-READ-4). `miss` is the number of the miss,
+    /// and `blocks` the number of blocks in memory.
     pub(super) fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
         let Some(all) = self.0.get() else { return true };
         let before = all[index].missed_at.load(Ordering::Relaxed);
         (miss.wrapping_sub(before) as usize) < blocks_held / NEAR_SHARE
     }
 
-    /// Notes that a block was read, for the miss of this number. Answers whether one was before,
-    /// and the bytes that it takes to note it.
+    /// Records that a block was missed, with the number of the miss. Returns whether it was missed
+    /// before, and the bytes of memory for the record.
     pub(super) fn was_read(&self, table: &Resident, index: usize, miss: u32) -> (bool, usize) {
         let mut taken = 0;
         let all = self.0.get_or_init(|| {
@@ -131,14 +131,14 @@ impl PartIndex {
         (all[index].missed_at.swap(miss.max(1), Ordering::Relaxed) != 0, taken)
     }
 
-    /// Notes the parts of a block that was read as it is stored and checked, if it has any. Answers
-    /// the bytes that they take, if they were not noted before.
+    /// Records the parts of an uncompressed block that was read and checked, if it has any. Returns
+    /// their bytes, if they were not recorded before.
     pub(super) fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
         let of_block = &self.0.get()?[index];
         if of_block.known.get().is_some() {
             return None;
         }
-        // Another may be faster, with the same.
+        // Another thread may have recorded the same first.
         of_block.known.set(Box::new(known(table, index, block)?)).is_ok().then_some(KNOWN_BYTES)
     }
 }

@@ -47,13 +47,13 @@ use super::handle::{CachedTable, ExtentHandle, note_read_by_this_thread};
 use crate::block::{Block, PartMatch};
 use crate::cache::Kept;
 
-// What parts of blocks are read into.
+// The buffer into which parts of blocks are read.
 thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 impl ExtentHandle {
-    /// Reads only the part of a data block, which was missed, that has a key, where that is known,
-    /// and the block is not to come in. Gives the part's bytes to `then`; `None` where nothing was
-    /// read.
+    /// Reads only the part of a missed data block that may have a key, if that part is known and
+    /// the block should not be cached. Passes the part's bytes to `then`. Returns `None` if nothing
+    /// was read.
     pub(crate) fn fetch_part<T>(
         &self,
         table: &CachedTable,
@@ -64,7 +64,7 @@ impl ExtentHandle {
     ) -> Option<T> {
         let home = self.home();
         let context = &home.context;
-        // Past the page cache nothing is at hand.
+        // With direct reads nothing can be read without the device.
         let can_read = access == Access::Blocking || access == Access::AtHand && !context.direct;
         if !context.part_reads || !can_read {
             return None;
@@ -83,8 +83,7 @@ impl ExtentHandle {
         let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
         let found = self.read_lent(part.place.start, len, access, find)?;
         table.parts.was_read(table, index, miss);
-        // To what is in memory it is a miss as any other, and weighs as one: it would be a call
-        // either way.
+        // For the caches it counts as a miss of the whole block: either read is one system call.
         note_read_by_this_thread(block_bytes as u64);
         context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
         context.reads_of_parts.fetch_add(1, Ordering::Relaxed);
@@ -93,8 +92,8 @@ impl ExtentHandle {
         Some(found)
     }
 
-    /// Notes what it takes to read parts of a block that a get has read whole, if it is stored as
-    /// it is and there is no room for all blocks.
+    /// Records the parts of a block that a get has read whole, if the block is uncompressed and the
+    /// cache has no room for all blocks.
     pub(super) fn note_parts(
         &self,
         table: &Kept<CachedTable>,
@@ -114,7 +113,7 @@ impl ExtentHandle {
         }
     }
 
-    /// Reads some bytes of it into memory that the thread has for that, and gives them to `then`.
+    /// Reads some of its bytes into the thread's buffer, and passes them to `then`.
     fn read_lent<T>(
         &self,
         offset: u64,

@@ -8,10 +8,10 @@ use spillway_storage::{AlignedBuffer, Cache, Disk, IdleQueues, IoQueue, QueueSet
 
 /// Reads of one scan in flight.
 pub(super) const DEPTH: usize = 16;
-/// Reads in flight of what several gets lack.
+/// Reads in flight for several gets.
 pub(super) const GETS_DEPTH: usize = 64;
-/// Queues that are kept for the next scans, and for the next ones who read for several gets, of
-/// whom there may be one for each client.
+/// Queues that are kept for later scans, and for later readers of several gets, of which each
+/// client may have one.
 const IDLE_MAX: usize = 8;
 pub(super) const GETS_IDLE_MAX: usize = 32;
 
@@ -19,26 +19,25 @@ pub(super) const GETS_IDLE_MAX: usize = 32;
 #[derive(Default)]
 pub(crate) struct ReadQueues {
     on: AtomicBool,
-    /// Blocks that readers had from here, and tables and blocks that were read for several gets at
-    /// once.
+    /// The number of blocks that readers took from readahead.
     pub(super) taken: AtomicU64,
+    /// The number of tables and blocks that were read for several gets at once.
     pub(super) fetched: AtomicU64,
     of_scans: IdleQueues,
     pub(super) of_gets: IdleQueues,
-    /// Of who last read for several gets, for the next: memory that comes new each time is cleared
-    /// each time.
+    /// The buffers of the last reader of several gets, for the next one, because the system clears
+    /// new memory each time.
     pub(super) spare: Mutex<Option<SpareBuffers>>,
 }
 
-/// Buffers that nobody reads into, and memory that is charged for them and those that are read
-/// into.
+/// Buffers without a read in progress, and the charge for them and for those with one.
 pub(super) struct SpareBuffers {
     pub(super) buffers: Vec<AlignedBuffer>,
     pub(super) charge: Charge,
 }
 
 impl SpareBuffers {
-    /// A buffer for so many bytes.
+    /// A buffer for `bytes` bytes.
     pub(super) fn take(&mut self, bytes: usize) -> AlignedBuffer {
         let spare = self.buffers.pop();
         let more = bytes.saturating_sub(spare.as_ref().map_or(0, AlignedBuffer::capacity));
@@ -46,7 +45,7 @@ impl SpareBuffers {
         spare.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes))
     }
 
-    /// Gives memory back that is more than this; nothing is read into any of it.
+    /// Frees buffers beyond `most` bytes. No read is in progress.
     pub(super) fn shrink(&mut self, most: usize) {
         let mut kept = 0;
         self.buffers.retain(|buffer| {
@@ -69,13 +68,13 @@ impl ReadQueues {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Blocks that scans found read ahead, and what was read for several gets at once.
+    /// The number of blocks that scans found read ahead, and of reads for several gets at once.
     pub(crate) fn taken_and_fetched(&self) -> (u64, u64) {
         (self.taken.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
     }
 
-    /// A scan's queue with nothing in flight; none where there is to be none, or the system has no
-    /// more.
+    /// A scan's queue with nothing in flight; `None` if queues are not allowed, or the system has
+    /// no more.
     pub(super) fn take(&self, disk: &dyn Disk) -> Option<Box<dyn IoQueue>> {
         let open = || disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok();
         self.are_allowed().then(|| self.of_scans.take(open))?
@@ -85,8 +84,8 @@ impl ReadQueues {
         self.of_scans.keep(queue, IDLE_MAX);
     }
 
-    /// The same, for what several gets lack, which is handed over together. It goes past the page
-    /// cache where gets do.
+    /// A queue for reads of several gets, which are submitted together. It bypasses the page cache
+    /// if gets do.
     pub(super) fn take_for_gets(&self, disk: &dyn Disk, direct: bool) -> Option<Box<dyn IoQueue>> {
         let cache = if direct { Cache::Bypass } else { Cache::Through };
         let open = || {

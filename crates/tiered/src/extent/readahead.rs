@@ -38,11 +38,11 @@ use super::read_queues::{GETS_DEPTH, GETS_IDLE_MAX, SpareBuffers};
 use super::resident::Missing;
 use crate::cache::Kept;
 
-/// Bytes that a reader has under way or waiting for it.
+/// The bytes of a reader's reads in flight and of blocks that it has not taken.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// The part of the budget that these may be at the most.
+/// The largest share of the budget for these.
 const MEMORY_SHARE: u64 = 128;
-/// Bytes of the first piece. Each later one is twice as large, up to half of what a reader may
+/// The bytes of the first piece. Each later one is twice as large, up to half of what a reader may
 /// have.
 const PIECE_BYTES: u64 = 32 << 10;
 
@@ -52,15 +52,15 @@ const PIECE_BYTES: u64 = 32 << 10;
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
     disk: &'c dyn Disk,
-    /// From the first read on.
+    /// The queue and buffers, from the first read on.
     means: Option<Means>,
-    /// By their tags.
+    /// The reads in flight, by their tags.
     reads: Vec<Option<Read>>,
     bytes: usize,
     room: usize,
 }
 
-/// What reads are made by.
+/// The queue and buffers of reads.
 struct Means {
     queue: Box<dyn IoQueue>,
     spare: SpareBuffers,
@@ -72,24 +72,24 @@ struct Read {
     bytes: usize,
 }
 
-/// What became of a wish to read something.
+/// The result of [`Fetcher::begin`].
 pub(crate) enum Begun {
-    /// It is under way, by this tag, for this one or for another who lacks it.
+    /// A read is in flight with this tag, for this caller or for an earlier one.
     Read(usize),
-    /// There is no room until others are over.
+    /// There is no room until other reads complete.
     Full,
-    /// It is not there to be read any more: who needs it is to look again.
+    /// The part can no longer be read here: the caller must look it up again.
     Gone,
 }
 
 impl<'c> Fetcher<'c> {
-    /// With nothing under way.
+    /// A fetcher without reads in flight.
     pub(crate) fn new(context: &'c ReadContext, disk: &'c dyn Disk) -> Fetcher<'c> {
         let room = context.budget.limit() / MEMORY_SHARE as usize;
         Fetcher { context, disk, means: None, reads: Vec::new(), bytes: 0, room }
     }
 
-    /// What it reads by; none where there is no queue.
+    /// Its queue and buffers; `None` if there is no queue.
     fn means(&mut self) -> Option<&mut Means> {
         if self.means.is_none() {
             let queue = self.context.queues.take_for_gets(self.disk, self.context.direct)?;
@@ -102,7 +102,7 @@ impl<'c> Fetcher<'c> {
         self.means.as_mut()
     }
 
-    /// Begins to read something, unless somebody has.
+    /// Begins a read, unless it is in flight.
     pub(crate) fn begin(&mut self, extent: &Arc<ExtentHandle>, missing: Missing) -> Begun {
         let is_it = |read: &Read| read.missing == missing && Arc::ptr_eq(&read.extent, extent);
         if let Some(tag) = self.reads.iter().position(|read| read.as_ref().is_some_and(is_it)) {
@@ -129,16 +129,16 @@ impl<'c> Fetcher<'c> {
         Begun::Read(tag)
     }
 
-    /// Hands over to the device what was kept.
+    /// Submits the kept reads to the device.
     pub(crate) fn submit(&mut self) {
         if let Some(means) = &mut self.means {
             means.queue.submit();
         }
     }
 
-    /// Waits for one of the reads, whichever is over first, and takes what was read into memory.
-    /// Answers its tag, and whether it did not fail; what a failure is, a reader meets. `None` with
-    /// nothing under way.
+    /// Waits for the read that completes first, and takes its data into memory. Returns its tag,
+    /// and whether it succeeded; the reader that needs the data meets the failure itself. Returns
+    /// `None` if no read is in flight.
     pub(crate) fn wait(&mut self) -> Option<(usize, bool)> {
         let means = self.means.as_mut()?;
         let done = means.queue.wait()?;
@@ -153,12 +153,12 @@ impl<'c> Fetcher<'c> {
         Some((tag, is_kept))
     }
 
-    /// Reads under way.
+    /// The number of reads in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.means.as_ref().map_or(0, |means| means.queue.in_flight())
     }
 
-    /// Whether there is room for a quarter of what goes at once.
+    /// Whether there is room for a quarter of the reads and bytes that may be in flight.
     pub(crate) fn has_much_room(&self) -> bool {
         self.in_flight() <= GETS_DEPTH * 3 / 4 && self.bytes <= self.room * 3 / 4
     }
@@ -181,21 +181,21 @@ struct ReadaheadPiece {
     tag: u64,
     extent: Arc<ExtentHandle>,
     table: Kept<CachedTable>,
-    /// Those that nobody has taken.
+    /// The blocks that were not taken.
     blocks: Range<usize>,
-    /// Where in the extent it begins.
+    /// Its offset in the extent.
     offset: u64,
     bytes: usize,
     frames: Option<AlignedBuffer>,
 }
 
-/// What one scan has read ahead.
+/// The readahead of one scan.
 pub(crate) struct ReadAhead {
-    /// `None` once it is laid aside.
+    /// `None` once it was returned.
     queue: Option<Box<dyn IoQueue>>,
-    /// In the order in which they were begun.
+    /// The pieces, in the order in which they were begun.
     pieces: VecDeque<ReadaheadPiece>,
-    /// Of a piece that was used up, for the next.
+    /// The buffer of a piece that was used up, for the next one.
     spare: Option<AlignedBuffer>,
     next_tag: u64,
     piece_bytes: u64,
@@ -205,7 +205,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// For a reader of an extent and those that come after it; none where there is no queue.
+    /// A readahead for a reader of an extent and the following ones; `None` if there is no queue.
     pub(crate) fn new(extent: &Arc<ExtentHandle>) -> Option<ReadAhead> {
         let (context, disk) = extent.queues_and_disk();
         let queue = context.queues.take(disk)?;
@@ -222,15 +222,15 @@ impl ReadAhead {
         })
     }
 
-    /// Whether more is to be begun.
+    /// Whether another piece may be begun.
     pub(crate) fn has_room(&self) -> bool {
         let under_way: usize = self.pieces.iter().map(|piece| piece.bytes).sum();
         let full = self.queue.as_ref().is_none_or(|queue| queue.is_full());
         !full && (under_way as u64) < self.window_bytes
     }
 
-    /// Begins to read blocks, as many of these as one piece has: the first ones, or the last ones.
-    /// Answers which, one at the least.
+    /// Begins to read as many of these blocks as one piece has: the first ones, or the last ones.
+    /// Returns which blocks, at least one.
     pub(crate) fn begin(
         &mut self,
         extent: &Arc<ExtentHandle>,
@@ -282,7 +282,7 @@ impl ReadAhead {
         self.charge.resize(self.pieces.iter().map(|piece| piece.bytes).sum());
     }
 
-    /// What of a queue's completions belongs to a piece.
+    /// Records a completion of the queue for its piece.
     fn note(&mut self, done: Completion) {
         let Some(at) = self.pieces.iter().position(|piece| piece.tag == done.tag) else { return };
         match done.outcome {
@@ -305,7 +305,7 @@ impl ReadAhead {
         };
         let tag = self.pieces.iter().find(|piece| is_it(piece))?.tag;
         loop {
-            // One that failed has left.
+            // A piece whose read failed was removed.
             let piece = self.pieces.iter().find(|piece| piece.tag == tag)?;
             if piece.frames.is_some() {
                 break;
@@ -324,7 +324,7 @@ impl ReadAhead {
         let from = (place.offset - piece.offset) as usize;
         let frame = &piece.frames.as_ref()?[from..from + place.len as usize];
         let found = extent.keep_frame(&piece.table, block, frame).ok();
-        // Those on the other side of it are still to come.
+        // The blocks on the other side of it are still to come.
         let before = block - piece.blocks.start;
         let after = piece.blocks.end - 1 - block;
         piece.blocks =

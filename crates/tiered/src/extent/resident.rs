@@ -52,7 +52,7 @@ pub(crate) struct Resident {
 }
 
 impl Resident {
-    /// Of the bodies of the two frames of an extent of this length.
+    /// Decodes the bodies of the two frames of an extent of this length.
     pub(super) fn decode(
         index: &[u8],
         filters: &[u8],
@@ -197,7 +197,7 @@ impl Resident {
         from
     }
 
-    /// As [`Resident::seek`], for a caller that asks that block's filter next.
+    /// As [`Resident::seek`], for a caller that reads that block's filter next.
     #[inline]
     pub(crate) fn seek_filter(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         match &self.nodes {

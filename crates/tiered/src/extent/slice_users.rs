@@ -7,12 +7,12 @@ use spillway_base::lock::Mutex;
 
 use crate::extent_meta::SliceMeta;
 
-/// The slices of an extent that somebody has: nearly always one.
+/// The slices of an extent that are still referenced: nearly always one.
 #[derive(Default)]
 pub(super) struct SliceUsers(Mutex<Vec<Weak<SliceMeta>>>);
 
 impl SliceUsers {
-    /// A slice refers to the extent from now on, for as long as somebody has it.
+    /// Records a slice that refers to the extent, for as long as the slice is referenced.
     pub(super) fn note(&self, slice: &Arc<SliceMeta>) {
         let mut all = self.0.lock();
         all.retain(|known| known.strong_count() > 0);
@@ -20,8 +20,8 @@ impl SliceUsers {
         all.push(Arc::downgrade(slice));
     }
 
-    /// What damage anywhere in the extent keeps from its readers: from the smallest key of those
-    /// slices to the largest.
+    /// The keys that damage to the extent affects: from the smallest key of its slices to the
+    /// largest.
     pub(super) fn keys(&self) -> Option<KeySpan> {
         let all = self.0.lock();
         let slices = all.iter().filter_map(Weak::upgrade);
@@ -38,7 +38,7 @@ impl SliceUsers {
     }
 }
 
-/// KeySpan between two, both included.
+/// A range of keys, both ends included.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct KeySpan {
     smallest: Box<[u8]>,
@@ -58,7 +58,7 @@ mod tests {
     use crate::extent_meta::ExtentId;
     use crate::level::Slice;
 
-    /// Those of slices that nobody has are not told.
+    /// Keys of slices that are no longer referenced are not included.
     #[test]
     fn keys_are_the_hull_of_the_slices_that_there_are() {
         let users = SliceUsers::default();

@@ -51,8 +51,8 @@ fn build<'a>(slot: usize, entries: impl Iterator<Item = Entry<'a>>) -> Vec<Built
     built
 }
 
-/// Of keys with one version each, and with several: one whose versions begin in the last block that
-/// fits has them all in that extent, and a slot more if need be.
+/// With keys of one version each, and of several. If the versions of a key begin in the last block
+/// that fits, all of them are in that extent, which may take another slot.
 #[test]
 fn an_extent_fills_to_its_slot_and_no_further() {
     let slot = 256 << 10;
@@ -117,8 +117,8 @@ fn a_footer_comes_back_and_damage_is_noticed() {
     }
 }
 
-/// What goes down to where range filters are worth less than their memory leaves them behind,
-/// blocks that are carried included.
+/// Blocks at a place where range filters are worth less than their memory have none, even if they
+/// were carried there.
 #[test]
 fn an_extent_can_be_without_range_filters() {
     let keys: Vec<_> = (0..3000_u32).map(|key| (7 * key).to_be_bytes()).collect();
@@ -169,7 +169,7 @@ fn open_resident(built: &BuiltExtent) -> Resident {
     Resident::decode(index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
-/// An index that is searched by nodes answers what one does that is halved, also of some of its
+/// An index that is searched by nodes gives the same results as binary search, also for some of its
 /// blocks, and has the same filters.
 #[test]
 fn an_index_finds_blocks_in_either_way() {
@@ -204,7 +204,7 @@ fn an_index_finds_blocks_in_either_way() {
         assert_eq!(here.counts, there.counts);
         let filter = ways[ways.len() - 1].filter(block);
         assert!(!filter.is_empty() && ways.iter().all(|way| way.filter(block) == filter));
-        // By way of which leaf a search comes to it.
+        // The leaf in which a search for it ends.
         if let Some((nodes, leaf)) = ways[0].nodes.as_ref().zip(block.checked_sub(1)) {
             let (own, all) = (nodes.filter(block), nodes.filters_of(leaf / LEAF_KEYS));
             assert!(all.start <= own.start && own.end <= all.end, "{own:?} in {all:?}");

@@ -33,8 +33,8 @@ pub(super) fn build(hashes: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Whether a key of this hash may be among those the filter was built of. Bytes that are no filter
-/// say yes.
+/// Whether a key of this hash may be among the filter's keys. Returns `true` for bytes that are not
+/// a filter.
 pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
     let lines = filter.len() / LINE_BYTES;
     if lines == 0 {

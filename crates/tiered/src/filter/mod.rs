@@ -76,17 +76,17 @@ pub(crate) use self::range::{RangeFilter, build as build_range, place_between};
 const BLOOM: u8 = 0;
 const RANGE: u8 = 128;
 
-/// A way to tell which keys are in a block.
+/// A kind of filter of a block's keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterKind {
-    /// Ten bits a key in lines of 64 bytes. A block has it where no ribbon can be built.
+    /// Ten bits a key, in lines of 64 bytes. A block has it if no ribbon can be built.
     Bloom,
-    /// Seven bits a key and a little.
+    /// A little more than seven bits a key.
     Ribbon,
 }
 
 impl FilterKind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [FilterKind; 2] = [FilterKind::Bloom, FilterKind::Ribbon];
 }
 
@@ -99,14 +99,14 @@ impl fmt::Display for FilterKind {
     }
 }
 
-/// The hash of a key, for building and asking.
+/// The hash of a key, for building a filter and for querying it.
 #[must_use]
 pub fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// The filter of keys of these hashes. One that cannot be a ribbon, which would be very bad luck,
-/// is a Bloom filter (FILTER-3).
+/// The filter of keys with these hashes. If it cannot be a ribbon, which is very unlikely, it is a
+/// Bloom filter (FILTER-3).
 #[must_use]
 pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     let ribbon = match kind {
@@ -116,7 +116,7 @@ pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     ribbon.unwrap_or_else(|| [&[BLOOM], &*bloom::build(hashes)].concat())
 }
 
-/// A filter with a range filter before it, if that tells anything.
+/// A filter with a range filter before it, unless the range filter is empty.
 pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
     if range.is_empty() {
         return filter;
@@ -139,7 +139,7 @@ pub(crate) fn split_range(filter: &[u8]) -> (Option<&[u8]>, &[u8]) {
     }
 }
 
-/// Whether a key of this hash may be among those the filter was built of.
+/// Whether a key of this hash may be among the filter's keys.
 #[inline]
 #[must_use]
 pub fn may_contain(filter: &[u8], hash: u64) -> bool {

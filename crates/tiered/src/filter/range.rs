@@ -17,7 +17,7 @@
 /// Cells for each key.
 const CELLS_PER_KEY: usize = 8;
 
-/// What the bytes behind a prefix make; a key below another has no larger one.
+/// The bytes behind a prefix as a number. A smaller key never has a larger number.
 fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     let rest = key.get(prefix_bytes..).unwrap_or_default();
     let mut bytes = [0; size_of::<u64>()];
@@ -26,7 +26,8 @@ fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Where a key is between two others, if keys lie evenly: 0 at or below the first, 1 past the last.
+/// The position of a key between two others, if keys are spread evenly: 0 at or below the first, 1
+/// past the last.
 pub(crate) fn place_between(first: &[u8], last: &[u8], key: &[u8]) -> f64 {
     if key <= first {
         return 0.0;
@@ -36,11 +37,11 @@ pub(crate) fn place_between(first: &[u8], last: &[u8], key: &[u8]) -> f64 {
     }
     let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     let [first, last, key] = [first, last, key].map(|key| head(key, prefix_bytes) as f64);
-    // Alike as far as is looked: somewhere between.
+    // Equal in the bytes that are compared, so somewhere between.
     if first < last { (key - first) / (last - first) } else { 0.5 }
 }
 
-/// The span of a block, cut into cells.
+/// The span of a block, divided into cells.
 #[derive(Clone, Copy)]
 struct Cells {
     prefix_bytes: usize,
@@ -70,8 +71,8 @@ impl Cells {
     }
 }
 
-/// The filter of a block's keys, of which so many are distinct; nothing where it could tell
-/// nothing.
+/// The filter of a block's keys, of which `distinct` are distinct. It is empty if a filter would
+/// exclude nothing.
 pub(crate) fn build<'a>(
     (first, last): (&[u8], &[u8]),
     distinct: usize,
@@ -85,7 +86,7 @@ pub(crate) fn build<'a>(
     bits
 }
 
-/// A filter beside the first and the last key of its block.
+/// A filter, with the first and the last key of its block.
 pub(crate) struct RangeFilter<'a> {
     first: &'a [u8],
     cells: Cells,
@@ -93,7 +94,8 @@ pub(crate) struct RangeFilter<'a> {
 }
 
 impl<'a> RangeFilter<'a> {
-    /// What [`build`] made of keys from the first to the last; `None` where it tells nothing.
+    /// The filter that [`build`] made of the keys from `first` to `last`; `None` if it excludes
+    /// nothing.
     pub(crate) fn new(bits: &'a [u8], first: &'a [u8], last: &'a [u8]) -> Option<RangeFilter<'a>> {
         let cells = Cells::of(first, last, bits.len() * 8)?;
         Some(RangeFilter { first, cells, bits })
@@ -102,14 +104,14 @@ impl<'a> RangeFilter<'a> {
     fn write(&self, head: u64, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.first[..self.cells.prefix_bytes]);
-        // Of keys that differ in zeros at their ends alone the shortest is the least, and all have
-        // this head.
+        // Keys that differ only in zeros at their ends all have this head. The shortest is the
+        // smallest.
         let zeros = (head.trailing_zeros() / u8::BITS).min(size_of::<u64>() as u32) as usize;
         out.extend_from_slice(&head.to_be_bytes()[..size_of::<u64>() - zeros]);
     }
 
-    /// Writes what no key of the block is below that is not below `key`, a key of the span; at
-    /// least `key` (FILTER-6).
+    /// Writes a lower bound of the block's keys from `key` on, where `key` is in the span. The
+    /// bound is at least `key` (FILTER-6).
     pub(crate) fn least_from(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         match self.next(cell).filter(|next| *next > cell).and_then(|next| self.cells.begin(next)) {
@@ -121,8 +123,8 @@ impl<'a> RangeFilter<'a> {
         }
     }
 
-    /// Writes what all keys of the block are below that are below `key`, a key of the span; at most
-    /// `key` (FILTER-6).
+    /// Writes an upper bound, excluded, of the block's keys below `key`, where `key` is in the
+    /// span. The bound is at most `key` (FILTER-6).
     pub(crate) fn past_before(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         let before = self.before(cell).filter(|before| *before < cell);

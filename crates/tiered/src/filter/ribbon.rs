@@ -24,20 +24,20 @@
 
 /// Bits of a value.
 const COLUMNS: usize = 7;
-/// Slots that a key chooses among.
+/// The slots from which a key selects.
 const WINDOW: usize = 64;
 const WORD_BYTES: usize = 8;
 const GROUP_BYTES: usize = COLUMNS * WORD_BYTES;
-/// The largest seed there may be.
+/// The largest possible seed.
 pub(super) const SEED_MAX: u8 = 127;
-/// Seeds that are tried.
+/// The number of seeds that are tried.
 const SEEDS: u8 = 64;
 /// A ribbon has one slot more than keys, and more after this many seeds have failed.
 const SPARE_SHARE: usize = 32;
 const SEEDS_EACH: u8 = 8;
 const SPARE_LEAST: usize = 3;
 
-/// What a key asks of the slots.
+/// The condition of a key on the slots.
 struct Equation {
     start: usize,
     chosen: u64,
@@ -64,7 +64,7 @@ impl Equation {
     }
 }
 
-/// Equations, each put where its first slot is that no other begins with.
+/// Equations, each stored at its first slot, with which no other begins.
 struct Band {
     chosen: Vec<u64>,
     values: Vec<u8>,
@@ -91,17 +91,17 @@ impl Band {
             equation.chosen ^= *there;
             equation.value ^= self.values[equation.start];
         }
-        // The others say the same already, as of a key that is there twice, or the contrary.
+        // The other equations already imply this one, as for a repeated key, or contradict it.
         equation.value == 0
     }
 
-    /// A solution, appended. From the last slot on, each is what its equation leaves of those
-    /// behind it.
+    /// Appends a solution. From the last slot on, the equation of each slot determines it from the
+    /// slots behind it.
     fn solve(&self, columns: &mut Vec<u8>) {
         let from = columns.len();
         columns.resize(from + self.chosen.len() / 8 * COLUMNS, 0);
         let columns = &mut columns[from..];
-        // Of each column, the 64 slots from here on.
+        // The 64 slots from here on, for each column.
         let mut windows = [0_u64; COLUMNS];
         for slot in (0..self.chosen.len()).rev() {
             windows.iter_mut().for_each(|window| *window <<= 1);
@@ -123,10 +123,10 @@ impl Band {
     }
 }
 
-/// Whether an odd number of bits is chosen, of each word.
+/// For each word, whether an odd number of its chosen bits is set.
 #[inline]
 fn parities(words: &[u64; COLUMNS], chosen: u64) -> u8 {
-    /// The halves of `a`, and those of `b`, added to each other and put side by side.
+    /// Adds the halves of `a` to each other, and those of `b`, and puts the sums side by side.
     #[inline]
     fn fold(a: u64, b: u64, by: u32, low: u64) -> u64 {
         (a ^ a >> by) & low | ((b ^ b << by) & !low)
@@ -135,7 +135,7 @@ fn parities(words: &[u64; COLUMNS], chosen: u64) -> u8 {
     const QUARTERS: u64 = 0x0000_FFFF_0000_FFFF;
     const EIGHTHS: u64 = 0x00FF_00FF_00FF_00FF;
     let [c0, c1, c2, c3, c4, c5, c6] = words.map(|word| word & chosen);
-    // Their order is such that in the end the bytes stand in the order of the words.
+    // They are combined in an order that leaves the bytes in the order of the words.
     let (p0, p1) = (fold(c0, c4, 32, HALVES), fold(c2, c6, 32, HALVES));
     let (p2, p3) = (fold(c1, c5, 32, HALVES), fold(c3, 0, 32, HALVES));
     let (q0, q1) = (fold(p0, p1, 16, QUARTERS), fold(p2, p3, 16, QUARTERS));
@@ -151,7 +151,7 @@ fn slots_for(keys: usize, tried: u8) -> usize {
     (keys + keys * shares / SPARE_SHARE + SPARE_LEAST * shares).next_multiple_of(8)
 }
 
-/// Seed and columns; nothing where no seed has a solution.
+/// The seed and the columns; `None` if no seed has a solution.
 pub(super) fn build(hashes: &[u64]) -> Option<Vec<u8>> {
     (0..SEEDS).find_map(|tried| {
         let seed = tried + 1;
@@ -163,7 +163,7 @@ pub(super) fn build(hashes: &[u64]) -> Option<Vec<u8>> {
     })
 }
 
-/// As much of a word as there is.
+/// A word, padded with zeros past the end.
 #[inline]
 fn word(columns: &[u8], at: usize) -> u64 {
     if let Some(word) = columns.get(at..).and_then(<[u8]>::first_chunk) {
@@ -174,12 +174,12 @@ fn word(columns: &[u8], at: usize) -> u64 {
             let behind = (at + WORD_BYTES - columns.len()) as u32;
             u64::from_le_bytes(*last).checked_shr(8 * behind).unwrap_or(0)
         }
-        // Eight slots, a byte each column.
+        // Eight slots, one byte for each column.
         None => columns.get(at).copied().map_or(0, u64::from),
     }
 }
 
-/// Of each column, a group's word. Behind the last slot it has bits that nobody chooses.
+/// The word of a group, for each column. Behind the last slot it has bits that no key selects.
 #[inline]
 fn group(columns: &[u8], number: usize) -> [u64; COLUMNS] {
     let from = number * GROUP_BYTES;
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// FILTER-3: seeds are few, on average, whatever the number of keys.
+    /// FILTER-3: on average few seeds are tried, for any number of keys.
     #[test]
     fn filter_3_few_seeds_are_tried() {
         for keys in [1, 2, 5, 13, 14, 30, 57, 61, 62, 63, 130, 520, 2000] {
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// The group before the last one is whole, the last one is not: what is asked for is of both.
+    /// The group before the last one is full and the last one is not. The windows span both.
     #[test]
     fn windows_are_the_same_wherever_they_lie() {
         let mut rng = Rng::new(5);
@@ -267,7 +267,7 @@ mod tests {
                 values: (0..slots).map(|_| (rng.next_u64() & 127) as u8).collect(),
             };
             let mut columns = Vec::new();
-            // Each equation is of one slot: the solution are the values.
+            // Each equation has one slot, so the solution equals the values.
             band.solve(&mut columns);
             for start in 0..=slots.saturating_sub(WINDOW) {
                 let found = windows(&columns, start);

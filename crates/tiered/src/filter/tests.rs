@@ -11,12 +11,12 @@ fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
     numbers.map(|number| hash(&key(number))).collect()
 }
 
-/// FILTER-1, FILTER-2: of blocks of few keys and of many.
+/// FILTER-1, FILTER-2: for blocks of few keys and of many.
 #[test]
 fn filter_1_2_members_are_found_and_few_others_are() {
     for (kind, least_share) in [(FilterKind::Bloom, 70), (FilterKind::Ribbon, 110)] {
         for count in [1_u64, 7, 30, 58, 64, 130, 520, 3000] {
-            // Of few keys many filters, as each says yes of its own.
+            // For few keys many filters, because the rate of each varies.
             let filters = (200_000 / (count + 1000)).max(1);
             let asked = 2000;
             let mut wrong = 0;
@@ -37,7 +37,7 @@ fn filter_1_2_members_are_found_and_few_others_are() {
     }
 }
 
-/// What it is for: fewer bits than the Bloom filter for each key, of any block there is.
+/// Its purpose: fewer bits for each key than a Bloom filter, for blocks of any size.
 #[test]
 fn a_ribbon_is_the_smaller_one() {
     for count in [1_u64, 7, 30, 58, 64, 130, 520, 3000] {
@@ -89,9 +89,9 @@ fn some_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
             match way {
                 0 => key(any).to_vec(),
                 1 => key(number).to_vec(),
-                // In crowds.
+                // In clusters.
                 2 => [&(any % 5).to_be_bytes()[..], &number.to_be_bytes()[..]].concat(),
-                // Of any length, and zeros at the end.
+                // Of any length, also with zeros at the end.
                 _ => any.to_be_bytes()[..rng.below(9) as usize].to_vec(),
             }
         })
@@ -145,7 +145,7 @@ fn filter_6_no_key_is_between_a_place_and_what_is_answered_for_it() {
     assert!(told > 2000, "it has told of places without keys {told} times");
 }
 
-/// What it is for: of places among keys that are spread evenly, few are in a cell with a key.
+/// Its purpose: of positions among evenly spread keys, few are in a cell with a key.
 #[test]
 fn a_range_filter_tells_of_most_places_that_no_key_is_near() {
     let mut rng = Rng::new(7);
@@ -177,7 +177,7 @@ fn a_range_filter_stands_before_another_and_is_left_out_of_it() {
     assert!(others < 40, "{others}");
 }
 
-/// A key that is shorter than what is looked at of it, and that a cell begins with.
+/// A key that is shorter than the bytes that are compared, and with which a cell begins.
 #[test]
 fn filter_6_what_is_answered_for_a_short_key_is_not_past_it() {
     let (first, last) = (&[0, 255, 255, 255, 255, 255, 255, 200][..], &[1][..]);
@@ -187,7 +187,7 @@ fn filter_6_what_is_answered_for_a_short_key_is_not_past_it() {
     assert_eq!(bound, last);
 }
 
-/// FILTER-5, of range filters: any bytes, beside any two keys.
+/// FILTER-5, for range filters: arbitrary bytes, with any two keys.
 #[test]
 fn filter_5_any_bytes_can_be_a_range_filter() {
     let (mut rng, mut bound) = (Rng::new(5), Vec::new());

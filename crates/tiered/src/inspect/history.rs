@@ -45,7 +45,7 @@ pub struct CompactionRecord {
     pub carried_blocks: u64,
     /// See `carried_blocks`.
     pub carried_bytes: u64,
-    /// Blocks that merges made, and their bytes.
+    /// Blocks that merges wrote, and their bytes.
     pub merged_blocks: u64,
     /// See `merged_blocks`.
     pub merged_bytes: u64,

@@ -47,17 +47,17 @@ pub struct Inspection {
     pub as_of: Option<Duration>,
 }
 
-/// Bytes of memory of a key beside its own.
+/// The bytes of memory of a key in addition to its own.
 const KEY_BYTES: usize = 16;
 
 impl Inspection {
-    /// Bytes of memory that it takes, about.
+    /// The approximate bytes of its memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tables.iter().flat_map(|table| &table.subtables).map(SubTableInspection::bytes).sum()
     }
 
-    /// Slices of the table that has the most.
+    /// The number of slices of the table that has the most.
     #[must_use]
     pub fn slices_of_largest(&self) -> usize {
         let slices = |table: &TableInspection| -> usize {
@@ -88,7 +88,7 @@ impl From<ClassBytes> for FilesInspection {
 /// A table.
 #[derive(Clone, Debug)]
 pub struct TableInspection {
-    /// What it takes.
+    /// Its space.
     pub space: TableSpace,
     /// Its sub-tables, in key order.
     pub subtables: Vec<SubTableInspection>,
@@ -97,7 +97,7 @@ pub struct TableInspection {
 /// A sub-table.
 #[derive(Clone, Debug)]
 pub struct SubTableInspection {
-    /// Its first key; empty where it begins before all keys.
+    /// Its first key; empty if it begins before all keys.
     pub start: Box<[u8]>,
     /// The key before which it ends.
     pub end: Option<Box<[u8]>>,
@@ -116,7 +116,7 @@ pub struct SubTableInspection {
 }
 
 impl SubTableInspection {
-    /// Bytes of memory that it takes, about.
+    /// The approximate bytes of its memory.
     fn bytes(&self) -> usize {
         let keys = |slice: &SliceInspection| keys_bytes(&slice.smallest, &slice.largest);
         size_of::<SubTableInspection>()
@@ -127,7 +127,7 @@ impl SubTableInspection {
     }
 }
 
-/// Bytes of memory that two keys take.
+/// The bytes of memory of two keys.
 fn keys_bytes(one: &[u8], other: &[u8]) -> usize {
     one.len() + other.len() + 2 * KEY_BYTES
 }
@@ -162,7 +162,7 @@ pub struct SliceInspection {
     pub largest: Box<[u8]>,
     /// Bytes of its blocks.
     pub block_bytes: u64,
-    /// Of the extent's slots, its share among the slices.
+    /// Its share of the extent's slots.
     pub slot_bytes: u64,
     /// Its share of the extent's dead blocks.
     pub dead_bytes: u64,
@@ -185,7 +185,7 @@ pub struct SliceInspection {
 }
 
 impl SliceInspection {
-    /// Bytes of memory that one takes with these keys.
+    /// The bytes of memory of a slice with these keys.
     pub(crate) fn bytes_with(smallest: &[u8], largest: &[u8]) -> usize {
         size_of::<SliceInspection>() + keys_bytes(smallest, largest)
     }

@@ -18,7 +18,7 @@ use crate::extent_meta::SliceMeta;
 use crate::manifest::{self, Place, State, TableState};
 use crate::space::{DeviceClass, SpaceManager, find};
 
-/// Memory for blocks that rows are read from.
+/// The memory for the blocks from which rows are read.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// A closed engine's folder: its manifest, and the statistics that its engine has stored last.
@@ -36,7 +36,7 @@ impl Offline {
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for a tier that is not there,
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for a tier that does not exist,
     /// [`spillway_base::ErrorKind::Io`].
     pub fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Offline>> {
         let Some((state, slot_bytes)) = manifest::read(&**disk, dir)? else { return Ok(None) };
@@ -115,8 +115,8 @@ impl Offline {
         TableInspection { space: accounts.space, subtables: subtables.collect() }
     }
 
-    /// Gives every version that a table has in extents, in no order: a key, its CSN, and the value,
-    /// which a tombstone lacks.
+    /// Passes on every version that a table has in extents, in no order: a key, its CSN, and the
+    /// value, which is `None` for a tombstone.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].

@@ -35,22 +35,22 @@ pub struct LevelSpace {
     pub tombstones: u64,
     /// Bytes of keys and values, of all versions, before they were coded.
     pub payload_bytes: u64,
-    /// Of those, about how many are of each key's newest version in its slice.
+    /// The approximate bytes among those of each key's newest version in its slice.
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
-    /// Of those, the bytes that were lately read much more often than the average, as far as that
-    /// is known.
+    /// The bytes among those that were recently read much more often than the average, if that is
+    /// known.
     pub hot_bytes: u64,
-    /// Of those, the bytes that were read much less often.
+    /// The bytes among those that were read much less often.
     pub cold_bytes: u64,
-    /// Bytes of blocks by how their extents were to be coded, in the order of [`super::CODINGS`].
+    /// Bytes of blocks by the intended coding of their extents, in the order of [`super::CODINGS`].
     pub coded_bytes: [u64; 4],
-    /// Bytes of slots: its share of those of its extents.
+    /// Bytes of slots: its share of its extents' slots.
     pub slot_bytes: u64,
-    /// Of those, by class of device, the fastest first.
+    /// The same by class of device, the fastest first.
     pub class_bytes: [u64; 3],
-    /// Bytes of blocks that no slice needs any more: its share of those of its extents.
+    /// Bytes of blocks that no slice needs any more: its share of its extents' dead blocks.
     pub dead_bytes: u64,
     /// Bytes of slots past the ends of extents: its share.
     pub slack_bytes: u64,
@@ -100,13 +100,13 @@ pub struct ClassSpace {
     pub extents: u64,
     /// Bytes of keys and values, of all versions, before they were coded.
     pub payload_bytes: u64,
-    /// Of those, about how many are of each key's newest version in its slice.
+    /// The approximate bytes among those of each key's newest version in its slice.
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
     /// Bytes of their slots.
     pub slot_bytes: u64,
-    /// Bytes of blocks that no slice needs any more. They go with their extents.
+    /// Bytes of blocks that no slice needs any more. They are freed with their extents.
     pub dead_bytes: u64,
     /// Bytes of slots past the ends of extents.
     pub slack_bytes: u64,
@@ -181,7 +181,7 @@ struct Whole {
     space: ClassSpace,
     /// Bytes of the slices that were counted already.
     shared_bytes: u64,
-    /// Levels of sub-tables in which it was found: mostly one.
+    /// The first level of a sub-table in which it was found. Usually it is the only one.
     met_first: Option<(usize, usize)>,
     met_then: Vec<(usize, usize)>,
 }
@@ -204,7 +204,8 @@ impl Whole {
         }
     }
 
-    /// Whether it is found in a level for the first time: of its table, and of a sub-table.
+    /// Whether it is found for the first time in a level of its table, and in a level of a
+    /// sub-table.
     fn meet(&mut self, part: usize, level: usize) -> (bool, bool) {
         let mut met = self.met_first.iter().chain(&self.met_then);
         let of_level = met.clone().all(|(_, other)| *other != level);
@@ -226,8 +227,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Bytes of memory that it takes for an extent while it is made, at the most: a table of them
-    /// that is about to be twice as large.
+    /// The most bytes of memory for each extent while it is made: those of a hash table that is
+    /// being doubled.
     pub(crate) const EXTENT_BYTES: usize = 4 * size_of::<(ExtentId, Whole)>();
 
     /// Counts the space of a table with this many sub-tables. `visit` receives every slice with its

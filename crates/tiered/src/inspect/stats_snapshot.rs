@@ -50,7 +50,7 @@ use crate::temperature::{self, COUNT_MOST, REGIONS, Temperature};
 
 /// Its name in the data folder.
 pub(crate) const NAME: &str = "recent";
-/// 16 million extents that were read lately, 32 TB of them. More are not told of.
+/// Enough for 16 million recently read extents, which are 32 TB. More are left out.
 const BYTES_MAX: u64 = 1 << 28;
 const RECORD: RecordKind = RecordKind { magic: b"SWRC", version: 1, bytes_max: BYTES_MAX };
 
@@ -60,11 +60,11 @@ pub(crate) type RegionCounts = [u8; REGIONS];
 /// The statistics of one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StatsSnapshot {
-    /// When, since the Unix epoch.
+    /// The time, since the Unix epoch.
     pub(crate) at: Duration,
-    /// Extents from this one on came later.
+    /// Extents from this one on are newer.
     pub(crate) next_extent: ExtentId,
-    /// Those that were read lately, by number.
+    /// The counts of recently read extents, by number.
     pub(crate) counts: Vec<(ExtentId, RegionCounts)>,
     /// The newest compactions, newest last.
     pub(crate) compactions: Vec<CompactionRecord>,
@@ -72,7 +72,7 @@ pub(crate) struct StatsSnapshot {
 
 impl StatsSnapshot {
     /// An upper bound of the memory to make and write a snapshot of this many slices: the counts in
-    /// a list that has grown, their bytes, and those once more with what is before and behind them.
+    /// a grown list, their encoded bytes, and these again with the header and the trailer.
     pub(crate) fn bytes_to_make(slices: usize) -> usize {
         const EACH: usize = size_of::<(ExtentId, RegionCounts)>();
         4 * EACH * slices
@@ -83,7 +83,7 @@ impl StatsSnapshot {
         self.counts.is_empty() && self.compactions.is_empty()
     }
 
-    /// How warm a slice was, if it was there.
+    /// The temperature of a slice, if it existed then.
     pub(crate) fn temperature(
         &self,
         slice: &SliceMeta,
@@ -129,10 +129,10 @@ impl StatsSnapshot {
         Ok(StatsSnapshot { at, next_extent, counts: all, compactions: compactions? })
     }
 
-    /// Puts it down in a data folder, over what was there before. Nothing is synced.
+    /// Writes it into a data folder, and replaces an earlier one. Nothing is synced.
     ///
     /// # Errors
-    /// As [`Disk::open`]; the file before is there then.
+    /// As [`Disk::open`]; the earlier file then still exists.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         if (self.counts.len() * size_of::<(ExtentId, RegionCounts)>()) as u64 > BYTES_MAX {
             return Ok(());
@@ -147,12 +147,12 @@ impl StatsSnapshot {
             .and_then(|file| file.write_at(0, &bytes))
             .and_then(|()| disk.rename(&beside, &dir.join(NAME)));
         written.inspect_err(|_| {
-            // What stays is written over by the next one.
+            // A remaining file is overwritten by the next one.
             let _ = disk.remove(&beside);
         })
     }
 
-    /// What a data folder tells; nothing where that cannot be read, whatever the reason.
+    /// The snapshot of a data folder; `None` if it cannot be read for any reason.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Option<StatsSnapshot> {
         RECORD.read(disk, &dir.join(NAME), StatsSnapshot::decode).ok().flatten()
     }
@@ -285,7 +285,7 @@ mod tests {
             assert_eq!(StatsSnapshot::read(&disk, dir).as_ref(), Some(&recent));
             assert_eq!(disk.list(dir).unwrap(), [NAME]);
         }
-        // What the page says of bytes: without compactions there are 48 and the extents.
+        // As the module's page states: without compactions there are 48 bytes and the extents.
         let recent = StatsSnapshot { compactions: Vec::new(), ..some() };
         let bytes = RECORD.encode(&recent.encode());
         assert_eq!(bytes.len(), 4 + 2 + 3 * 8 + 3 * 16 + 2 + 4);
@@ -315,8 +315,7 @@ mod tests {
                 assert_eq!(decoded(&bytes), None, "byte {at} changed by {change}");
             }
         }
-        // Behind a checksum that is right no length is trusted, and what is read is what was
-        // written.
+        // Even behind a right checksum no length is trusted, and written contents are read back.
         let body = some().encode();
         for at in 0..body.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {

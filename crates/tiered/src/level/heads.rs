@@ -1,11 +1,11 @@
 //! The heads of sorted keys: the first bytes behind a common prefix, as an array of numbers.
 
-/// Bytes of a prefix that heads are behind, at the most.
+/// The most bytes of a prefix before the heads.
 const PREFIX_BYTES: usize = 24;
 
-/// Of pairs of keys, a smallest and a largest, the eight bytes behind what all of them begin with,
-/// as numbers: a key below another has no larger head. A search goes through numbers that lie side
-/// by side, and asks for a key only where heads are equal.
+/// The heads of pairs of keys, each a smallest and a largest key: the eight bytes behind the common
+/// prefix of all keys, as numbers. A smaller key never has a larger head. A search reads adjacent
+/// numbers, and compares keys only if heads are equal.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Heads {
     prefix: [u8; PREFIX_BYTES],
@@ -15,7 +15,7 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Of pairs in key order.
+    /// The heads of pairs in key order.
     pub(super) fn of<'a>(
         pairs: impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + ExactSizeIterator + Clone,
     ) -> Heads {
@@ -47,8 +47,8 @@ impl Heads {
         }
     }
 
-    /// The index of the first whose largest key is not below `key`, which has this head; how many
-    /// there are where there is none.
+    /// The index of the first pair whose largest key is not below `key`, which has this head; the
+    /// number of pairs if there is none.
     #[inline]
     pub(super) fn seek<'a>(
         &self,
@@ -61,7 +61,7 @@ impl Heads {
             return at;
         }
         let alike = self.largest[at..].partition_point(|largest| *largest <= head);
-        // Only their keys tell.
+        // Only their keys decide.
         let mut past = at + alike;
         while at < past {
             let middle = at + (past - at) / 2;
@@ -80,7 +80,7 @@ impl Heads {
     }
 }
 
-/// The first eight bytes as a number; bytes that are not there are zeros.
+/// The first eight bytes as a number; missing bytes are zeros.
 #[inline]
 fn head_of(rest: &[u8]) -> u64 {
     if let Some(bytes) = rest.first_chunk() {

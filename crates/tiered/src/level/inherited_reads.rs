@@ -11,16 +11,15 @@ use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
 use crate::temperature::{REGIONS, blocks_of, regions_of};
 
-/// How often the inputs of a compaction were read lately, by key: of each region where it begins,
-/// and its reads.
+/// The recent reads of a compaction's inputs, by key: the first key of each region, and its reads.
 ///
-/// What it weighs is eight keys for an extent, however large the compaction. Blocks are taken to
-/// come out about as densely as they went in.
+/// It takes the memory of eight keys for each extent, regardless of the compaction's size. It
+/// assumes that the outputs have about as many rows in each block as the inputs.
 #[derive(Default)]
 pub(crate) struct InheritedReads(Vec<(Box<[u8]>, f64)>);
 
 impl InheritedReads {
-    /// Of those blocks of the inputs that do not stay where they are.
+    /// The reads of the inputs' blocks that do not stay where they are.
     pub(crate) fn of<'a>(
         inputs: impl Iterator<Item = &'a Arc<Slice>> + Clone,
         stays: &[Arc<Slice>],
@@ -37,8 +36,8 @@ impl InheritedReads {
             let extent = &slice.extent;
             let stay = stay.get(&slice.meta.extent).map_or(&[][..], |stay| stay);
             let blocks = slice.meta.block_range();
-            // The compaction has just looked into it. If it is out of memory again, it has one
-            // place.
+            // The compaction has just read the index. If it was evicted again, all reads count at
+            // the slice's first key.
             let resident = extent.resident_now();
             for (region, count) in extent.readings().into_iter().enumerate() {
                 let all = blocks_of(region, extent.meta.blocks as usize);
@@ -68,19 +67,19 @@ impl InheritedReads {
             let meta = &slice.meta;
             let from = self.0.partition_point(|(key, _)| *key < meta.smallest);
             let count = self.0[from..].partition_point(|(key, _)| *key <= meta.largest);
-            // A region that begins before it, and reaches into it, is its neighbour's.
+            // A region that begins before it and reaches into it counts for its neighbour.
             let there = &self.0[from..from + count];
             spread(there, &slice.extent, meta.block_range());
         }
     }
 }
 
-/// Spreads reads over blocks of an extent, each on its share of them.
+/// Spreads reads over blocks of an extent, each region over its share of the blocks.
 fn spread(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usize>) {
     let mut sums = [0.0; REGIONS];
     let all = blocks.len() * regions.len();
     for (at, (_, reads)) in regions.iter().enumerate() {
-        // In parts of which each block has as many as there are regions, and each region as many as
+        // In units of which each block has as many as there are regions, and each region as many as
         // there are blocks.
         let parts = at * blocks.len()..(at + 1) * blocks.len();
         for block in parts.start / regions.len()..parts.end.min(all).div_ceil(regions.len()) {

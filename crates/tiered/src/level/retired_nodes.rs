@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::tree::SliceNode;
 use crate::deferred_free::Retired;
 
-/// Nodes that runs had. Others may have them too.
+/// The nodes of dropped runs. Other runs may share them.
 struct RetiredNodes(Vec<Arc<SliceNode>>);
 
 impl Retired for RetiredNodes {
-    /// A part is a node or a slice. A leaf goes whole.
+    /// A part is a node or a slice. A leaf is freed whole.
     fn free(&mut self, mut parts: usize) {
         while parts > 0
             && let Some(node) = self.0.pop()
         {
-            // Of several who let go of it at a time, one has it.
+            // If several threads drop it at the same time, one of them frees it.
             let slices = Arc::into_inner(node).map_or(0, |node| node.take_apart(&mut self.0));
             parts = parts.saturating_sub(1 + slices);
         }
@@ -25,7 +25,7 @@ impl Retired for RetiredNodes {
     }
 }
 
-/// Lets go of the trees of runs, all of them together as one reader's (DEFERRED-FREE-1).
+/// Drops the trees of runs, all together as those of one reader (DEFERRED-FREE-1).
 pub(super) fn let_go(roots: impl Iterator<Item = Arc<SliceNode>>) {
     let nodes: Vec<_> = roots.filter(|root| root.count() > 0).collect();
     let context = nodes.first().and_then(|root| root.first().extent.context().cloned());

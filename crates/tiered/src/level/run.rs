@@ -16,7 +16,7 @@ pub(crate) struct Run {
 }
 
 impl Drop for Run {
-    /// The last reader frees few of its nodes (DEFERRED-FREE-1).
+    /// The last reader frees only a few of its nodes (DEFERRED-FREE-1).
     fn drop(&mut self) {
         if self.root.count() > 0 {
             retired_nodes::let_go(std::iter::once(std::mem::take(&mut self.root)));
@@ -87,8 +87,8 @@ impl Run {
         self.root.seek(key)
     }
 
-    /// How many slices begin up to `key`: all up to the first that could hold it, and that one if
-    /// it does not begin behind it.
+    /// The number of slices that begin at or before `key`: all before the first that could hold it,
+    /// and that one unless it begins behind `key`.
     pub(crate) fn begun(&self, key: &[u8]) -> usize {
         let at = self.seek(key);
         at + usize::from(self.slices().get(at).is_some_and(|slice| *slice.meta.smallest <= *key))
@@ -105,7 +105,7 @@ impl Run {
         Slices::new(&self.root, self.seek(smallest)..self.begun(largest))
     }
 
-    /// The first slice that could hold a key of the range, where one does.
+    /// The first slice that could hold a key of the range, if there is one.
     pub(crate) fn first_within(&self, range: KeyRange<'_>) -> Option<usize> {
         let from = self.seek(range.start);
         let slice = self.slices().get(from)?;
@@ -127,7 +127,7 @@ impl Run {
     }
 }
 
-/// Lets go of runs, those of them that nobody else has.
+/// Drops the runs that have no other reference.
 pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
     retired_nodes::let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

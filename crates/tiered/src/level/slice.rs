@@ -24,7 +24,7 @@ impl Slice {
         self.extent.temperature(self.meta.block_range())
     }
 
-    /// A slice with nothing behind it, of blocks of a byte, for tests of what needs only the
+    /// A slice without an extent's bytes, with blocks of one byte, for tests that need only the
     /// record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(

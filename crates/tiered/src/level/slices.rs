@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::slice::Slice;
 use super::tree::SliceNode;
 
-/// Neighbours in a run, by key.
+/// Adjacent slices of a run, in key order.
 #[derive(Clone, Copy)]
 pub(crate) struct Slices<'a> {
     root: &'a SliceNode,
@@ -19,7 +19,7 @@ impl<'a> Slices<'a> {
         Slices { root, start: range.start, end: range.end.max(range.start) }
     }
 
-    /// How many there are.
+    /// The number of slices.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.end - self.start
@@ -56,7 +56,7 @@ impl<'a> Slices<'a> {
         self.len().checked_sub(1).and_then(|last| self.get(last))
     }
 
-    /// Some of them, by their places here.
+    /// Some of them, by their indexes here.
     ///
     /// # Panics
     /// Past their end.
@@ -85,7 +85,7 @@ impl<'a> IntoIterator for Slices<'a> {
     }
 }
 
-/// Gives slices in order, from both ends: of a leaf at a time.
+/// Returns slices in order, from both ends, and visits a leaf at a time.
 #[derive(Clone)]
 pub(crate) struct Iter<'a> {
     between: Slices<'a>,

@@ -9,15 +9,15 @@ fn slice(id: u64, first: u64, last: u64) -> Arc<Slice> {
     Slice::detached(ExtentId(id), &keys[0], &keys[1], 100 + id % 50, 0)
 }
 
-/// A run that was changed is the one that would be made of the same slices, and a change that lets
-/// two share keys is refused.
+/// An edited run equals one built from the same slices, and an edit by which two slices would share
+/// keys is refused.
 #[test]
 fn a_changed_run_is_one_of_the_same_slices() {
     let mut rng = Rng::new(11);
     let mut next = 1;
     let mut run = Arc::new(Run::default());
     for round in 0..400 {
-        // Slices have keys of their own hundreds, so that those of different hundreds share none.
+        // Each slice has keys of certain hundreds, so slices of different hundreds share no key.
         let share = [1, 3, 20][round % 3];
         let (removed, kept): (Vec<_>, Vec<_>) =
             run.slices().iter().cloned().partition(|_| rng.below(20) < share);
@@ -50,7 +50,7 @@ fn ids(run: &Run) -> Vec<SliceId> {
     run.slices().iter().map(|slice| slice.meta.id()).collect()
 }
 
-/// The nodes of a run, and how deep its tree is; what has to hold of them does (SLICE-TREE-1,
+/// The nodes of a run, and the depth of its tree. Checks the tree's invariants (SLICE-TREE-1,
 /// SLICE-TREE-4).
 fn nodes(run: &Run) -> (Vec<&Arc<SliceNode>>, usize) {
     let mut nodes = Vec::new();
@@ -58,15 +58,14 @@ fn nodes(run: &Run) -> (Vec<&Arc<SliceNode>>, usize) {
     (nodes, depth)
 }
 
-/// Of the nodes of a run, those that are not nodes of the one before.
+/// The nodes of a run that are not nodes of the previous one.
 fn copied(before: &Run, after: &Run) -> usize {
     let old: std::collections::HashSet<_> = nodes(before).0.into_iter().map(Arc::as_ptr).collect();
     nodes(after).0.into_iter().filter(|node| !old.contains(&Arc::as_ptr(node))).count()
 }
 
-/// A history of edits, small and large, that grow the tree and shrink it: what each has is what a
-/// flat list has, its tree is even, and runs from before have all the while what they had
-/// (SLICE-TREE-1, SLICE-TREE-2, SLICE-TREE-4).
+/// A history of small and large edits that grow and shrink the tree. Each run equals a flat list,
+/// its tree is balanced, and earlier runs are unchanged (SLICE-TREE-1, SLICE-TREE-2, SLICE-TREE-4).
 #[test]
 fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     let mut rng = Rng::new(13);
@@ -75,11 +74,11 @@ fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     let mut old: Vec<(Arc<Run>, Vec<SliceId>)> = Vec::new();
     let (mut deepest, mut next) = (0, 1);
     for round in 0..1500 {
-        // It grows for a third of the time and shrinks for the next, down to nothing in the end.
+        // It grows for a third of the time and shrinks for the next third, at the end to nothing.
         let (grows, shrinks) = [(12, 4), (2, 12), (6, 6)][round / 100 % 3];
         let mut removed: Vec<Arc<Slice>> = Vec::new();
         let from = rng.below(6000);
-        // Some beside each other, as an edit has them, or from anywhere.
+        // Some adjacent slices, as in an edit, or random ones.
         for (&at, slice) in flat.range(from..).take(rng.below(shrinks) as usize) {
             removed.extend(rng.chance(4, 5).then(|| slice.clone()).filter(|_| at < 6000));
         }
@@ -139,8 +138,8 @@ fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     assert!(deepest >= 4, "{deepest}");
 }
 
-/// An edit of one place copies a few nodes on each step of the path to it, and all others are the
-/// same ones (SLICE-TREE-3); so does one of many places for each of them.
+/// An edit of one place copies a few nodes at each level of the path to it and shares all others
+/// (SLICE-TREE-3). An edit of many places does so for each of them.
 #[test]
 fn an_edit_copies_the_paths_to_what_it_changes() {
     let mut rng = Rng::new(14);
@@ -157,7 +156,7 @@ fn an_edit_copies_the_paths_to_what_it_changes() {
             let slices = run.slices();
             let at = rng.below(slices.len() as u64) as usize;
             let own = slices.at(at);
-            // It goes, is replaced by another, or another comes behind it.
+            // It is removed, is replaced, or gets a new successor.
             let first = 100 * hundred(own);
             match rng.below(3) {
                 0 => removed.push(own.clone()),
@@ -169,18 +168,18 @@ fn an_edit_copies_the_paths_to_what_it_changes() {
             }
         }
         let Ok(after) = run.edited(&removed, added) else {
-            // Two came to one place.
+            // Two new slices have the same place.
             continue;
         };
-        // Of each step the node on the path, and what it is split into or put together with.
+        // At each level the node on the path, and the nodes that it is split into or joined with.
         let copied = copied(&run, &after);
         assert!(copied <= 3 * places as usize * nodes(&after).1, "{copied} for {places}");
         run = after;
     }
 }
 
-/// Neighbours that share keys are refused, in one leaf and in two, whether one of them is new or
-/// both are (SLICE-TREE-1).
+/// Adjacent slices that share keys are refused, in one leaf and in two, whether one of them is new
+/// or both (SLICE-TREE-1).
 #[test]
 fn an_edit_that_would_share_keys_is_refused_anywhere() {
     let slices: Vec<Arc<Slice>> =
@@ -189,12 +188,12 @@ fn an_edit_that_would_share_keys_is_refused_anywhere() {
     let before = ids(&run);
     for at in 0..499 {
         let own = run.slices().at(at as usize).clone();
-        // Over the next slice's first key, or up to right below it.
+        // Past the next slice's first key, or just below it.
         for (last, is_refused) in [(100 * at + 100, true), (100 * at + 99, false)] {
             let behind = slice(1000, 100 * at + 51, last);
             assert_eq!(run.edited(&[], vec![behind.clone()]).is_err(), is_refused);
             assert_eq!(run.edited(std::slice::from_ref(&own), vec![behind]).is_err(), is_refused);
-            // Two new ones, where the places are left free.
+            // Two new slices in free places.
             let next = run.slices().at(at as usize + 1).clone();
             let pair =
                 vec![slice(1000, 100 * at, last), slice(1001, 100 * at + 100, 100 * at + 110)];
@@ -209,8 +208,8 @@ fn hundred(slice: &Slice) -> u64 {
     key.parse::<u64>().unwrap() / 100
 }
 
-/// Keys that begin alike for long, or not at all, whose bytes are zeros or the largest: a run finds
-/// what a look at every slice does.
+/// Keys with a long common prefix or none, and with zero or largest bytes: a run finds the same
+/// slices as a search of every slice.
 #[test]
 fn slices_are_found_as_by_a_look_at_each() {
     let mut rng = Rng::new(12);
@@ -229,7 +228,7 @@ fn slices_are_found_as_by_a_look_at_each() {
         let slices = pairs
             .map(|(id, pair)| Slice::detached(ExtentId(id as u64 + 1), &pair[0], &pair[1], 100, 0));
         let slices: Vec<Arc<Slice>> = slices.collect();
-        // Made whole, or a few at a time.
+        // Built at once, or a few slices at a time.
         let mut run = Arc::new(Run::new(slices.clone()).unwrap());
         if round % 2 == 0 {
             run = Arc::new(Run::default());

@@ -29,12 +29,12 @@ use spillway_base::{Csn, Error, Result};
 use super::heads::Heads;
 use super::slice::Slice;
 
-/// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so
+/// The most entries of a node: slices in a leaf, nodes in another node. Tests have small nodes, so
 /// that few slices make a deep tree.
 pub(super) const ENTRIES_MAX: usize = if cfg!(test) { 8 } else { 128 };
 const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
 
-/// A node of the tree, or all of it.
+/// A node of the tree, or its root.
 #[derive(Default, Debug)]
 pub(super) struct SliceNode {
     heads: Heads,
@@ -47,7 +47,7 @@ pub(super) struct SliceNode {
 #[derive(Debug)]
 enum Below {
     Slices(Vec<Arc<Slice>>),
-    /// Nodes that are as deep as each other, none without slices; and the slices before each.
+    /// Nodes of equal depth, none without slices, and the number of slices before each.
     Nodes(Vec<Arc<SliceNode>>, Vec<usize>),
 }
 
@@ -57,7 +57,7 @@ impl Default for Below {
     }
 }
 
-/// Slices to be taken out, all of which are there, and slices to be put in, each by key.
+/// Slices to remove, all of which exist, and slices to insert, both in key order.
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
     pub(super) gone: &'a [Arc<Slice>],
@@ -69,13 +69,13 @@ impl<'a> Changes<'a> {
         self.gone.is_empty() && self.added.is_empty()
     }
 
-    /// The smallest key of the first.
+    /// The smallest key of the first changed slice.
     fn first(&self) -> Option<&'a [u8]> {
         let firsts = [self.gone, self.added].map(|slices| slices.first());
         firsts.into_iter().flatten().map(|slice| &*slice.meta.smallest).min()
     }
 
-    /// Those that begin up to a key, and the others.
+    /// The changes of slices that begin at or before a key, and the others.
     fn split(&self, largest: &[u8]) -> (Changes<'a>, Changes<'a>) {
         let cut = |slices: &'a [Arc<Slice>]| {
             slices.split_at(slices.partition_point(|slice| *slice.meta.smallest <= *largest))
@@ -85,7 +85,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// That a slice which stands before another has only keys below all of the other's (SLICE-TREE-1).
+/// Checks that a slice before another has only keys below all keys of the other (SLICE-TREE-1).
 fn apart(first: &Slice, second: &Slice) -> Result<()> {
     if first.meta.largest < second.meta.smallest {
         return Ok(());
@@ -94,8 +94,8 @@ fn apart(first: &Slice, second: &Slice) -> Result<()> {
     Err(Error::corruption(format!("slices of {first} and {second} in one run share keys")))
 }
 
-/// Entries in order, in as many parts as they need, about as long as each other. What needs several
-/// has room in each.
+/// Divides entries into as few parts as possible, of about equal length. If there are several
+/// parts, each has room for more entries.
 fn parts<T>(entries: Vec<T>) -> Vec<Vec<T>> {
     if entries.len() <= ENTRIES_MAX {
         return if entries.is_empty() { Vec::new() } else { vec![entries] };
@@ -107,19 +107,19 @@ fn parts<T>(entries: Vec<T>) -> Vec<Vec<T>> {
     lengths.map(|length| left.by_ref().take(length).collect()).collect()
 }
 
-/// The nodes of slices that share no keys, in key order.
+/// The leaves of slices that share no keys, in key order.
 fn leaves(slices: Vec<Arc<Slice>>) -> Result<Vec<Arc<SliceNode>>> {
     slices.windows(2).try_for_each(|pair| apart(&pair[0], &pair[1]))?;
     Ok(parts(slices).into_iter().map(|part| Arc::new(SliceNode::of_slices(part))).collect())
 }
 
-/// The nodes above some.
+/// The parents of some nodes.
 fn above(nodes: Vec<Arc<SliceNode>>) -> Vec<Arc<SliceNode>> {
     parts(nodes).into_iter().map(|part| Arc::new(SliceNode::of_nodes(part))).collect()
 }
 
-/// Puts those that are new and short together with a neighbour, or evens the two out
-/// (SLICE-TREE-4). `true`: it is new.
+/// Joins new, short nodes with a neighbour, or balances the two (SLICE-TREE-4). The flag is whether
+/// a node is new.
 fn balanced(nodes: Vec<(Arc<SliceNode>, bool)>) -> Vec<Arc<SliceNode>> {
     let mut done: Vec<(Arc<SliceNode>, bool)> = Vec::with_capacity(nodes.len());
     for (node, is_new) in nodes {
@@ -190,7 +190,7 @@ impl SliceNode {
         }
     }
 
-    /// How many slices there are.
+    /// The number of slices.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count
@@ -214,7 +214,8 @@ impl SliceNode {
         }
     }
 
-    /// Lets go of it. Answers how many slices it had, and gives the nodes that it had.
+    /// Takes the node apart. Returns the number of its slices, and moves its child nodes to
+    /// `nodes`.
     pub(super) fn take_apart(self, nodes: &mut Vec<Arc<SliceNode>>) -> usize {
         match self.below {
             Below::Slices(slices) => slices.len(),
@@ -285,20 +286,20 @@ impl SliceNode {
         }
     }
 
-    /// The slices from one on that lie beside each other in the tree.
+    /// The slices from one on that are in the same leaf.
     #[inline]
     pub(super) fn beside(&self, at: usize) -> &[Arc<Slice>] {
         let (slices, inside) = self.leaf(at);
         &slices[inside..]
     }
 
-    /// The slices up to one, and with it, that lie beside each other in the tree.
+    /// The slices up to one, including it, that are in the same leaf.
     pub(super) fn beside_up_to(&self, at: usize) -> &[Arc<Slice>] {
         let (slices, inside) = self.leaf(at);
         &slices[..=inside]
     }
 
-    /// The leaf of a slice, and the slice's place in it.
+    /// The leaf of a slice, and the slice's index in it.
     #[inline]
     fn leaf(&self, mut at: usize) -> (&[Arc<Slice>], usize) {
         let mut node = self;
@@ -313,7 +314,7 @@ impl SliceNode {
         }
     }
 
-    /// The nodes, as deep as this one, of what it has after changes.
+    /// The nodes, of the same depth as this one, with its slices after changes.
     fn edited(self: &Arc<SliceNode>, changes: Changes<'_>) -> Result<Vec<Arc<SliceNode>>> {
         match &self.below {
             _ if changes.is_empty() => Ok(vec![self.clone()]),
@@ -358,7 +359,7 @@ impl SliceNode {
         Ok(above(balanced(after)))
     }
 
-    /// Its entries and those of the next, in one node or in two.
+    /// Its entries and those of the next node, in one node or in two.
     fn joined(&self, next: &SliceNode) -> Vec<Arc<SliceNode>> {
         match (&self.below, &next.below) {
             (Below::Slices(own), Below::Slices(others)) => {
@@ -366,7 +367,7 @@ impl SliceNode {
                 slices.into_iter().map(|part| Arc::new(SliceNode::of_slices(part))).collect()
             }
             (Below::Nodes(own, _), Below::Nodes(others, _)) => {
-                // One that had no neighbour has one now.
+                // A node that had no neighbour has one now.
                 let is_end = |at: usize| at + 1 == own.len() || at == own.len();
                 let nodes = own.iter().chain(others).cloned().enumerate();
                 above(balanced(nodes.map(|(at, node)| (node, is_end(at))).collect()))
@@ -375,7 +376,7 @@ impl SliceNode {
         }
     }
 
-    /// Gives every node of the tree, and asserts what holds of it (SLICE-TREE-1, SLICE-TREE-4).
+    /// Collects every node of the tree, and asserts its invariants (SLICE-TREE-1, SLICE-TREE-4).
     #[cfg(all(test, not(loom)))]
     pub(super) fn walk<'a>(
         self: &'a Arc<SliceNode>,

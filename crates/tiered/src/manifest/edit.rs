@@ -59,14 +59,14 @@ pub(crate) enum Place {
     Level2,
 }
 
-/// Keys from one on up to another; up to the last where there is no other.
+/// Keys from one on to before another; to the end of the table for `None`.
 pub(crate) type Keys = (Box<[u8]>, Option<Box<[u8]>>);
 
 fn range_of((start, end): &Keys) -> KeyRange<'_> {
     KeyRange::new(start, end.as_deref())
 }
 
-/// One change.
+/// One change of the state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Edit {
     CreateTable { table: TableId, created: Csn },
@@ -275,7 +275,7 @@ impl Edit {
         }
     }
 
-    /// Gives the edits of a record's payload.
+    /// Passes on the edits of a record's payload.
     pub(super) fn decode_each(
         payload: &[u8],
         give: &mut dyn FnMut(Edit) -> Result<()>,
@@ -299,22 +299,22 @@ impl Edit {
     }
 }
 
-/// A table, as the manifest's edits leave it.
+/// A table after the manifest's edits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableState {
     pub(crate) created: Csn,
-    /// The first key of each sub-table, and what of it is in extents; the first one begins before
-    /// all keys.
+    /// For each sub-table, its first key and the commit up to which it is in extents. The first one
+    /// begins before all keys.
     pub(crate) parts: BTreeMap<Box<[u8]>, Csn>,
     pub(crate) extents: Extents,
-    /// What blocks of its extents may need to be decoded.
+    /// The dictionaries that blocks of its extents may need.
     pub(crate) dictionaries: BTreeMap<DictionaryId, Arc<[u8]>>,
-    /// What hides versions of it.
+    /// The range tombstones that hide its versions.
     pub(crate) ranges: RangeTombstones,
 }
 
 impl TableState {
-    /// A slice with keys of more than one sub-table, if there is any; there may be none.
+    /// A slice with keys of more than one sub-table. A sound state has none.
     pub(crate) fn astride(&self) -> Option<&SliceMeta> {
         let mut slices = self.extents.values().flat_map(ExtentState::slices);
         let spans = |slice: &SliceMeta| {
@@ -325,7 +325,7 @@ impl TableState {
         slices.find_map(|(_, slice)| spans(slice).then_some(&**slice))
     }
 
-    /// The dictionaries that no extent may name, but for the newest (DICTIONARY-3).
+    /// The dictionaries that no extent names, except the newest (DICTIONARY-3).
     fn unnamed(&self) -> Vec<DictionaryId> {
         let older = self.dictionaries.len().saturating_sub(1);
         let mut unnamed: Vec<_> = self.dictionaries.keys().take(older).copied().collect();
@@ -338,7 +338,7 @@ impl TableState {
         unnamed
     }
 
-    /// Gives the dictionaries, in order of their numbers.
+    /// Passes on the dictionaries, in the order of their numbers.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
@@ -353,12 +353,13 @@ impl TableState {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExtentState {
     pub(crate) meta: ExtentMeta,
-    /// By their first blocks. Nearly always there is one, and there are very many extents.
+    /// The slices, by their first blocks. Nearly always there is one. A compact list matters
+    /// because there are very many extents.
     pub(crate) slices: Vec<(Place, Arc<SliceMeta>)>,
 }
 
 impl ExtentState {
-    /// Its slices and where they are, in order of their blocks.
+    /// Its slices and their places, in the order of their blocks.
     pub(crate) fn slices(&self) -> impl ExactSizeIterator<Item = &(Place, Arc<SliceMeta>)> {
         self.slices.iter()
     }
@@ -367,7 +368,7 @@ impl ExtentState {
         self.slices.binary_search_by_key(&first_block, |(_, slice)| slice.first_block)
     }
 
-    /// Takes a slice in, unless it lies outside of the extent or shares blocks with another.
+    /// Adds a slice, unless it lies outside of the extent or shares blocks with another.
     fn add(&mut self, place: Place, meta: Arc<SliceMeta>) -> Result<()> {
         let end = meta.first_block + meta.blocks;
         let at = self.position(meta.first_block);
@@ -387,14 +388,14 @@ impl ExtentState {
         Ok(())
     }
 
-    /// Whether there was such a slice; there is none now.
+    /// Removes a slice. Returns whether it existed.
     fn remove(&mut self, first_block: u32) -> bool {
         let at = self.position(first_block);
         at.map(|at| self.slices.remove(at)).is_ok()
     }
 }
 
-/// All that the manifest's edits add up to.
+/// The state that results from the manifest's edits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct State {
     pub(crate) tables: BTreeMap<TableId, TableState>,
@@ -414,11 +415,11 @@ impl Default for State {
     }
 }
 
-/// Dictionaries of tables that were taken out of a state.
+/// Dictionaries that were removed from the tables of a state.
 pub(crate) type SetAside = Vec<(TableId, DictionaryId, Arc<[u8]>)>;
 
 impl State {
-    /// Takes the dictionaries out that no extent names (DICTIONARY-2).
+    /// Removes the dictionaries that no extent names (DICTIONARY-2).
     pub(super) fn set_aside_unnamed(&mut self) -> SetAside {
         let mut aside = SetAside::new();
         for (&table, stored) in &mut self.tables {
@@ -429,7 +430,7 @@ impl State {
         aside
     }
 
-    /// Puts back what [`State::set_aside_unnamed`] took out.
+    /// Adds back what [`State::set_aside_unnamed`] removed.
     pub(super) fn put_back(&mut self, aside: SetAside) {
         for (table, id, bytes) in aside {
             if let Some(stored) = self.tables.get_mut(&table) {
@@ -438,7 +439,7 @@ impl State {
         }
     }
 
-    /// Takes one edit in.
+    /// Applies an edit.
     pub(crate) fn apply(&mut self, edit: Edit) -> Result<()> {
         match edit {
             Edit::CreateTable { table, created } => {

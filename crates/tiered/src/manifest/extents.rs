@@ -23,7 +23,7 @@ use std::{fmt, mem, slice};
 use super::edit::ExtentState;
 use crate::extent_meta::ExtentId;
 
-/// Entries of a node at the most. Tests have small ones, so that few extents make a deep tree.
+/// The most entries of a node. Tests have small nodes, so that few extents make a deep tree.
 const ENTRIES_MAX: usize = if cfg!(test) { 4 } else { 64 };
 
 /// The extents of a table.
@@ -36,8 +36,8 @@ pub(crate) struct Extents {
 #[derive(Clone)]
 enum ExtentNode {
     Leaf(Vec<ExtentState>),
-    /// Each with a number that is above all of the node before, and not above any of its own; that
-    /// of the first tells nothing.
+    /// Child nodes, each with a number that is above all numbers of the previous node and not above
+    /// any of its own. The number of the first is unused.
     Above(Vec<(ExtentId, Arc<ExtentNode>)>),
 }
 
@@ -48,7 +48,7 @@ impl Default for Extents {
 }
 
 impl Extents {
-    /// All of them.
+    /// All extents.
     pub(crate) fn values(&self) -> Values<'_> {
         let mut values = Values { above: Vec::new(), leaf: [].iter(), left: self.len };
         values.descend(&self.root);
@@ -60,7 +60,7 @@ impl Extents {
         self.values().map(|extent| extent.meta.id)
     }
 
-    /// The one of a number.
+    /// The extent of a number.
     pub(crate) fn get(&self, id: ExtentId) -> Option<&ExtentState> {
         let mut node = &self.root;
         loop {
@@ -71,9 +71,9 @@ impl Extents {
         }
     }
 
-    /// The one of a number, to be changed; not its number.
+    /// The extent of a number, for changes. Its number must not be changed.
     pub(crate) fn get_mut(&mut self, id: ExtentId) -> Option<&mut ExtentState> {
-        // A missing extent is no reason to copy anything.
+        // Copy nothing if the extent is missing.
         self.get(id)?;
         let mut node = &mut self.root;
         loop {
@@ -90,7 +90,7 @@ impl Extents {
         }
     }
 
-    /// Takes one in. Answers whether there was none of its number; where there was, that one stays.
+    /// Inserts an extent. Returns `false` if one with its number exists, which then stays.
     pub(crate) fn insert(&mut self, extent: ExtentState) -> bool {
         if self.get(extent.meta.id).is_some() {
             return false;
@@ -103,7 +103,7 @@ impl Extents {
         true
     }
 
-    /// Takes one out.
+    /// Removes an extent.
     pub(crate) fn remove(&mut self, id: ExtentId) -> Option<ExtentState> {
         self.get(id)?;
         let removed = remove_below(&mut self.root, id);
@@ -121,18 +121,18 @@ fn place(extents: &[ExtentState], id: ExtentId) -> Result<usize, usize> {
     extents.binary_search_by_key(&id, |extent| extent.meta.id)
 }
 
-/// Which of some nodes would have an extent.
+/// The index of the node that would have an extent.
 fn child(nodes: &[(ExtentId, Arc<ExtentNode>)], id: ExtentId) -> usize {
     nodes.partition_point(|(first, _)| *first <= id).saturating_sub(1)
 }
 
-/// Where a node that is too long is cut: what comes last mostly goes on coming.
+/// Where a node that is too long is split. After an insertion at its end, more insertions there are
+/// likely.
 fn cut(entries: usize, at: usize) -> usize {
     if at + 1 == entries { entries - 1 } else { entries / 2 }
 }
 
-/// Takes an extent into a node. Answers what no longer has room there, and from which number on
-/// that is.
+/// Inserts an extent into a node. If the node is split, returns the new node and its first number.
 fn insert_below(
     node: &mut Arc<ExtentNode>,
     extent: ExtentState,
@@ -159,7 +159,7 @@ fn insert_below(
     }
 }
 
-/// Takes an extent that is there out of a node, which may be left empty.
+/// Removes an existing extent from a node, which may become empty.
 fn remove_below(node: &mut Arc<ExtentNode>, id: ExtentId) -> ExtentState {
     match Arc::make_mut(node) {
         ExtentNode::Leaf(extents) => {
@@ -195,7 +195,7 @@ impl ExtentNode {
         }
     }
 
-    /// Takes in the entries of the next, which has none below a number.
+    /// Appends the entries of the next node, which has no number below `first`.
     fn join(&mut self, first: ExtentId, next: ExtentNode) {
         match (self, next) {
             (ExtentNode::Leaf(own), ExtentNode::Leaf(others)) => own.extend(others),

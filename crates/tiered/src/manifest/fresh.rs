@@ -11,10 +11,10 @@ use super::edit::State;
 use super::record::{encode_record, encode_record_of};
 use super::{CURRENT, encode_state, failed, file_name};
 
-/// The record after those that a manifest is written with.
+/// The first sequence number after those of a fresh manifest.
 const SEQUENCE_FIRST: u64 = 3;
 
-/// The file, and all that puts it in force but a rename.
+/// A fresh manifest file, which only a rename puts in force.
 pub(super) struct Fresh {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -29,12 +29,12 @@ fn pointer(dir: &Path) -> PathBuf {
 }
 
 impl Fresh {
-    /// Writes a file of this state under a number, so many bytes at a time, each durable before the
-    /// next. Nothing is left of what failed where that can be.
+    /// Writes a file of this state under a number, in pieces, each durable before the next. After a
+    /// failure the file is removed if possible.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]. The manifest in
-    /// force is what it was.
+    /// force is unchanged.
     pub(super) fn write(
         (disk, dir): (&Arc<dyn Disk>, &Path),
         slot_bytes: u32,
@@ -68,12 +68,12 @@ impl Fresh {
     /// Appends edits, which take effect together. They are durable in this file when this returns.
     ///
     /// # Errors
-    /// As [`Fresh::write`]; then the file is of no use.
+    /// As [`Fresh::write`]; then the file must not be used.
     pub(super) fn append(&mut self, edits: &[u8]) -> Result<()> {
         let mut bytes = Vec::with_capacity(edits.len() + 64);
         encode_record_of(&mut bytes, self.sequence_next, |out| out.extend_from_slice(edits));
         encode_record(&mut bytes, self.sequence_next + 1, &[]);
-        // Nobody believes the file before it is in force, so edits and seal need no sync each.
+        // The file is not read before it is in force, so edits and seal need only one sync.
         self.file.write_and_sync(self.end, &bytes)?;
         self.end += bytes.len() as u64;
         self.sequence_next += 2;
@@ -83,10 +83,11 @@ impl Fresh {
     /// Puts the file in force.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`]: it is not in force. After any other nobody knows.
+    /// [`spillway_base::ErrorKind::DiskFull`]: it is not in force. After any other error it is
+    /// unknown whether it is.
     pub(super) fn put_in_force(&self) -> Result<()> {
         self.disk.rename(&pointer(&self.dir), &self.dir.join(CURRENT))?;
-        // From here on nobody knows which manifest a crash would leave in force.
+        // From here on it is unknown which manifest a crash would leave in force.
         self.disk.sync_dir(&self.dir).map_err(|error| failed(&error))
     }
 
@@ -96,8 +97,8 @@ impl Fresh {
     }
 }
 
-/// Gives back the space of a file and a pointer that are not in force, where it can; what stays is
-/// written over or removed later.
+/// Removes a file and a pointer that are not in force, if possible. What stays is overwritten or
+/// removed later.
 fn remove(disk: &dyn Disk, dir: &Path, number: u64) {
     let _ = (disk.remove(&dir.join(file_name(number))), disk.remove(&pointer(dir)));
 }

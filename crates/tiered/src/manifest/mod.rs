@@ -65,12 +65,12 @@ pub(crate) struct Manifest {
     state: State,
     bytes_max: u64,
     failure: Option<Error>,
-    /// What a rewrite that is under way has yet to take in.
+    /// The edits that a running rewrite has yet to include.
     kept: Option<KeptEdits>,
 }
 
-/// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for
-/// a folder without one.
+/// Reads the state of a folder's manifest, and the size of its slots; `None` for a folder without
+/// one.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<(State, u32)>> {
     Ok(load(disk, dir)?.map(|loaded| (loaded.state, loaded.slot_bytes)))
 }
@@ -87,7 +87,7 @@ struct Loaded {
 fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
     let current = dir.join(CURRENT);
     if !disk.exists(&current)? {
-        // A crash while the first manifest was made leaves that, and no more.
+        // A crash while the first manifest was created leaves only that file.
         let first = file_name(1);
         let manifest = |name: &&String| name.starts_with("MANIFEST-") && **name != first;
         let other = |name: &&String| manifest(name) || name.ends_with(".data");
@@ -130,10 +130,10 @@ fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
     parse().ok_or_else(|| Error::corruption(format!("{} is damaged", path.display())))
 }
 
-/// A state, and the file that tells it: its number, where it ends, and the next record.
+/// A state, and its file: its number, the file, its end, and the next sequence number.
 type OpenedManifest = (State, u64, Arc<dyn File>, u64, u64);
 
-/// Writes a state under a number, and puts that in force, while nobody records anything.
+/// Writes a state under a number, and puts it in force. No edits are recorded meanwhile.
 fn write(
     (disk, dir): (&Arc<dyn Disk>, &Path),
     slot_bytes: u32,
@@ -145,7 +145,7 @@ fn write(
     Ok(fresh)
 }
 
-/// Writes what was loaded anew.
+/// Rewrites the loaded state into a fresh file.
 fn go_on(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -166,7 +166,7 @@ fn go_on(
     let aside = state.set_aside_unnamed();
     match write((disk, dir), slot_bytes, number + 1, &state) {
         Ok(fresh) => Ok((state, fresh.number, fresh.file, fresh.end, fresh.sequence_next)),
-        // A full disk is opened with the file that is there.
+        // On a full disk, the existing file is used.
         Err(error) if error.kind() == ErrorKind::DiskFull => {
             state.put_back(aside);
             let path = dir.join(file_name(number));
@@ -218,7 +218,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Makes the first manifest of a folder, of this state.
+    /// Creates the first manifest of a folder, with this state.
     pub(crate) fn create(
         disk: &Arc<dyn Disk>,
         dir: &Path,
@@ -228,7 +228,7 @@ impl Manifest {
         write((disk, dir), slot_bytes, 1, state).map(drop)
     }
 
-    /// What the edits add up to.
+    /// The state after all edits.
     pub(crate) fn state(&self) -> &State {
         &self.state
     }
@@ -247,7 +247,7 @@ impl Manifest {
         encode_record(&mut bytes, self.sequence_next, &edits);
         let sealed_at = bytes.len();
         encode_record(&mut bytes, self.sequence_next + 1, &[]);
-        // Room for both first: a full disk is met before anything is recorded.
+        // Allocate room for both first, so that a full disk is met before anything is recorded.
         let (edits_at, seal_at) = (self.end, self.end + sealed_at as u64);
         let room = self.file.allocate(self.end, bytes.len() as u64);
         if let Err(full) = &room
@@ -279,13 +279,13 @@ impl Manifest {
         self.end
     }
 
-    /// Whether it has grown past its limit, and nobody is writing it anew.
+    /// Whether it has grown past its limit, and no rewrite is running.
     pub(crate) fn is_long(&self) -> bool {
         self.failure.is_none() && self.kept.is_none() && self.end > self.bytes_max
     }
 }
 
-/// A manifest's bytes that tell of a state alone.
+/// The bytes of a manifest with only a state.
 fn encode_state(state: &State, slot_bytes: u32, number: u64) -> Vec<u8> {
     let mut bytes = encode_header(slot_bytes, number);
     encode_record_of(&mut bytes, 1, |out| tell(state, &mut |edit| edit.encode(out)));
@@ -293,8 +293,8 @@ fn encode_state(state: &State, slot_bytes: u32, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes what was read from a manifest in its place again, and cuts off a torn tail, so that it is
-/// not met behind a later record. It takes no space.
+/// Rewrites the bytes that were read from a manifest in place, and cuts off a torn tail, so that no
+/// later record comes before it. It takes no space.
 fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = disk.open(path, OpenMode::Write)?;
     file.set_len(bytes.len() as u64)?;
@@ -309,7 +309,7 @@ fn failed(error: &Error) -> Error {
 }
 
 impl State {
-    /// The state as a manifest of slots of this size would tell it.
+    /// The state as a manifest with slots of this size.
     pub(crate) fn to_bytes(&self, slot_bytes: u32) -> Vec<u8> {
         encode_state(self, slot_bytes, 1)
     }
@@ -325,7 +325,7 @@ impl State {
     }
 }
 
-/// Gives the edits that lead from nothing to a state.
+/// Passes on the edits that lead from an empty state to this one.
 fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
     for (&table, contents) in &state.tables {
         give(Edit::CreateTable { table, created: contents.created });
@@ -357,7 +357,7 @@ fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
 pub(crate) mod fuzz {
     use super::*;
 
-    /// Any bytes behind a sound header.
+    /// Decodes arbitrary bytes behind a sound header.
     pub(crate) fn file(bytes: &[u8]) {
         let mut file = encode_header(4096, 1);
         file.extend_from_slice(bytes);
@@ -367,7 +367,7 @@ pub(crate) mod fuzz {
         let _ = decode(bytes, 1);
     }
 
-    /// What [`State::from_bytes`] reads, with these bytes as its edits.
+    /// Bytes for [`State::from_bytes`], with these bytes as the edits.
     pub(crate) fn of(edits: &[u8]) -> Vec<u8> {
         let mut file = encode_header(4096, 1);
         encode_record_of(&mut file, 1, |out| out.extend_from_slice(edits));
@@ -375,7 +375,7 @@ pub(crate) mod fuzz {
         file
     }
 
-    /// The state replaces the edits that led to it.
+    /// Checks that a state can replace the edits that led to it.
     pub(crate) fn edits(bytes: &[u8]) {
         let Ok(edits) = Edit::decode_all(bytes) else { return };
         let mut file = encode_header(4096, 1);

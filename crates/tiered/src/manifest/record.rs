@@ -53,12 +53,12 @@ pub(super) fn encode_header(slot_bytes: u32, number: u64) -> Vec<u8> {
     out
 }
 
-/// Appends a record: a seal when there are no edits.
+/// Appends a record; without edits it is a seal.
 pub(super) fn encode_record(out: &mut Vec<u8>, sequence: u64, edits: &[Edit]) {
     encode_record_of(out, sequence, |out| edits.iter().for_each(|edit| edit.encode(out)));
 }
 
-/// Appends a record of what `encode` appends.
+/// Appends a record whose payload `encode` writes.
 pub(super) fn encode_record_of(
     out: &mut Vec<u8>,
     sequence: u64,
@@ -77,18 +77,18 @@ pub(super) fn encode_record_of(
     header[16..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// What a manifest file says beside its edits.
+/// The contents of a manifest file other than its edits.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) slot_bytes: u32,
-    /// Where the next record goes: the bytes from here on are a torn tail.
+    /// The offset of the next record. The bytes from here on are a torn tail.
     pub(super) end: usize,
     /// The next record's sequence number.
     pub(super) next_sequence: u64,
 }
 
-/// Reads a manifest file whose name carries `number`, and gives the edits of all records, in order:
-/// they are too many to be held together with what they add up to. Errors name the offset; the
+/// Reads a manifest file with `number` in its name, and passes on the edits of all records, in
+/// order: they are too many to hold together with the resulting state. Errors name the offset; the
 /// caller adds the file.
 pub(super) fn read_edits(
     bytes: &[u8],
@@ -121,7 +121,7 @@ pub(super) fn read_edits(
     Ok(contents)
 }
 
-/// Reads a manifest file as [`read_edits`], and all edits of it.
+/// As [`read_edits`], and returns all edits.
 #[cfg(any(fuzzing, all(test, not(loom))))]
 pub(super) fn decode(bytes: &[u8], number: u64) -> Result<(Contents, Vec<Edit>)> {
     let mut edits = Vec::new();

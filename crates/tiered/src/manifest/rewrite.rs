@@ -39,24 +39,24 @@ use super::fresh::Fresh;
 use super::{Manifest, failed, file_name};
 use crate::coding::Names;
 
-/// Bytes of a piece. Tests have small ones.
+/// The bytes of a piece. Tests have small pieces.
 const PIECE_BYTES: usize = if cfg!(test) { 512 } else { 1 << 20 };
 /// Kept edits of at most this many bytes are appended under the manifest's lock.
 const KEPT_MOST: usize = if cfg!(test) { 128 } else { 256 << 10 };
-/// Unless that has been tried so many times: who writes edits that fast waits for what they have
-/// become.
+/// The rounds after which more are appended under the lock: a thread that records edits that fast
+/// then waits for them.
 const ROUNDS_MAX: usize = 8;
 
-/// Edits that were recorded since the picture was taken, and that are not in the fresh file yet.
+/// Edits that were recorded since the picture was taken and are not in the fresh file yet.
 #[derive(Default)]
 pub(super) struct KeptEdits {
     edits: Vec<u8>,
-    /// The dictionaries that extents name which were added.
+    /// The dictionaries that the added extents name.
     names: Vec<(TableId, Names)>,
 }
 
 impl KeptEdits {
-    /// Takes in what was just recorded: edits, and the payload of their record.
+    /// Adds what was just recorded: edits, and the payload of their record.
     pub(super) fn add(&mut self, edits: &[Edit], payload: &[u8]) {
         self.edits.extend_from_slice(payload);
         self.names.extend(edits.iter().filter_map(|edit| match edit {
@@ -76,14 +76,14 @@ pub(crate) struct Rewrite {
     picture: State,
 }
 
-/// The picture as a file, and what was left out of it: dictionaries that no extent named.
+/// The picture as a file, and the dictionaries left out of it, which no extent named.
 struct WrittenPicture {
     fresh: Fresh,
     unnamed: SetAside,
 }
 
-/// A manifest's file that is not in force any more, open, so that its space is not given back
-/// before it is let go.
+/// A manifest's file that is no longer in force. It is kept open so that its space is freed only
+/// when this is dropped.
 struct Replaced {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -102,10 +102,10 @@ impl Manifest {
         Some(Rewrite { disk, dir, slot_bytes, number, picture })
     }
 
-    /// Writes a fresh manifest while nobody else has this one.
+    /// Writes a fresh manifest while the caller has this one exclusively.
     ///
     /// # Errors
-    /// As [`Rewrite::run`], which edits do not wait for.
+    /// As [`Rewrite::run`], which does not make edits wait.
     pub(crate) fn rewrite(&mut self) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -115,15 +115,15 @@ impl Manifest {
         self.switch(told).map(Replaced::remove)
     }
 
-    /// Ends a rewrite that failed, and answers its failure (MANIFEST-5).
+    /// Ends a failed rewrite, and returns its failure (MANIFEST-5).
     fn give_up(&mut self, error: &Error) -> Error {
         self.kept = None;
         if error.kind() == ErrorKind::DiskFull {
-            // Tried again once it has grown by half, and not at every turn.
+            // It is retried once the manifest has grown by half, and not each time.
             self.bytes_max = self.end + self.end / 2;
             return error.clone();
         }
-        // The pointer may have been switched; nothing may be added to the old file.
+        // The pointer may have been switched, so nothing may be added to the old file.
         let failure = failed(error);
         self.failure.get_or_insert(failure).clone()
     }
@@ -134,7 +134,7 @@ impl Manifest {
         (kept.edits.len() > KEPT_MOST).then(|| mem::take(kept))
     }
 
-    /// Appends the rest of what was kept, and puts the fresh file in force.
+    /// Appends the rest of the kept edits, and puts the fresh file in force.
     fn switch(&mut self, told: WrittenPicture) -> Result<Replaced> {
         let rest = self.kept.take().unwrap_or_default();
         if let Some(failure) = &self.failure {
@@ -156,17 +156,17 @@ impl Manifest {
 }
 
 impl Rewrite {
-    /// Writes the fresh manifest and puts it in force. The manifest is locked at the end for a few
-    /// syncs, however long it is.
+    /// Writes the fresh manifest and puts it in force. The manifest is locked only at the end, for
+    /// a few syncs, regardless of its length.
     ///
     /// # Errors
     /// [`ErrorKind::DiskFull`]: the old one stays in force, and a later rewrite may succeed. After
-    /// any other the manifest has failed ([`Manifest::commit`]).
+    /// any other error the manifest has failed ([`Manifest::commit`]).
     pub(crate) fn run(self, manifest: &Mutex<Manifest>) -> Result<()> {
         self.run_with(manifest, &mut |_| ())
     }
 
-    /// Calls `between` wherever edits may come, with nothing locked.
+    /// Calls `between` at each point where edits may be recorded, with nothing locked.
     pub(super) fn run_with(
         self,
         manifest: &Mutex<Manifest>,
@@ -186,7 +186,7 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Writes the picture without the dictionaries that none of its extents names (DICTIONARY-2 of
+    /// Writes the picture without the dictionaries that no extent names (DICTIONARY-2 of
     /// `coding/names`).
     fn tell(mut self) -> Result<WrittenPicture> {
         let unnamed = self.picture.set_aside_unnamed();
@@ -197,7 +197,7 @@ impl Rewrite {
 }
 
 impl WrittenPicture {
-    /// Appends what was kept, after the dictionaries that its extents name and that were left out
+    /// Appends the kept edits, after the left-out dictionaries that their extents name
     /// (DICTIONARY-2 of `coding/names`).
     fn and(mut self, kept: KeptEdits) -> Result<WrittenPicture> {
         let mut edits = Vec::new();
@@ -225,7 +225,7 @@ impl WrittenPicture {
 
 impl Replaced {
     fn remove(self) {
-        // One that stays is removed at the next opening.
+        // If the file stays, the next opening removes it.
         let _ = self.disk.remove(&self.path);
         drop(self.file);
     }

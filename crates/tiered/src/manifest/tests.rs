@@ -97,7 +97,7 @@ fn history() -> Vec<Vec<Edit>> {
     ]
 }
 
-/// The file of a history, and where each record ends. Every record is followed by its seal.
+/// The file of a history, and the end of each record. Every record is followed by its seal.
 fn file(history: &[Vec<Edit>]) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = encode_header(2 << 20, 12);
     let mut ends = Vec::new();
@@ -238,8 +238,8 @@ fn open(disk: &SimDisk) -> Manifest {
     Manifest::open(Arc::new(disk.clone()), Path::new("/d"), 4096, 1 << 20).unwrap()
 }
 
-/// MANIFEST-6: what an opening has read is durable when it ends: its writer may have been killed
-/// after a sync that failed, and then the cache has what the device has not.
+/// MANIFEST-6: everything that an opening has read is durable when it ends. The writer may have
+/// been killed after a failed sync, and then only the cache has the bytes.
 #[test]
 fn what_an_opening_read_is_there_after_a_crash() {
     for full in [false, true] {
@@ -259,7 +259,7 @@ fn what_an_opening_read_is_there_after_a_crash() {
                 disk.set_capacity(Some(disk.used()));
             }
             let read = open(&disk).state().clone();
-            // A page whose sync failed may be read as it was before, and the edit with it is torn.
+            // A page whose sync failed may be read with its old contents, and its edit is torn.
             let extents = read.tables[&table(1)].extents.keys().len();
             assert!([3, 43].contains(&extents), "{extents}");
             whole |= extents == 43;
@@ -275,7 +275,7 @@ fn what_an_opening_read_is_there_after_a_crash() {
     }
 }
 
-/// Each kind of edit is in it.
+/// The file has each kind of edit.
 #[test]
 fn every_kind_of_edit_comes_back() {
     let mark = Mark { csn: Csn(300), upto: Csn(299) };
@@ -316,9 +316,8 @@ fn naming() -> Vec<Edit> {
     edits
 }
 
-/// DICTIONARY-2, DICTIONARY-3 of `coding/names`: a manifest that is written whole, while it is open
-/// or as it is opened, has the dictionaries that extents name, and the newest; and all that it had,
-/// where it could not be written.
+/// DICTIONARY-2, DICTIONARY-3 of `coding/names`: a rewritten manifest, while open or at an opening,
+/// has the dictionaries that extents name, and the newest. If the rewrite fails, it keeps all.
 #[test]
 fn dictionaries_that_no_extent_names_go() {
     let state = |disk: &SimDisk| super::read(disk, Path::new("/d")).unwrap().unwrap().0;
@@ -364,8 +363,8 @@ fn an_extent_that_names_what_is_not_there_is_damage() {
     assert!(error.to_string().contains("names a dictionary"), "{error}");
 }
 
-/// RANGE-TOMBSTONE-6 of `ranges`: what was added and not cut is there, told again by the state, and
-/// gone with its table.
+/// RANGE-TOMBSTONE-6 of `ranges`: ranges that were added and not cut are there, also after a
+/// rewrite of the state, and are removed with their table.
 #[test]
 fn range_tombstones_add_up() {
     let mark = |csn| Mark { csn: Csn(csn), upto: Csn(csn - 1) };

@@ -9,16 +9,15 @@ use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use spillway_reclaim::pages::{PAGE_ALIGN, Page, PagePool};
 
-/// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the
-/// arena. In models the first one is enough: loom does not know of the lock that is taken for
-/// another.
+/// A memtable of a few rows should take a few kilobytes, so chunks begin small and grow with the
+/// arena. In models the first chunk suffices, because loom does not model the lock for another.
 const CHUNK_BYTES_MIN: usize = if cfg!(loom) { 64 << 10 } else { 2 << 10 };
 const CHUNK_BYTES_MAX: usize = 256 << 10;
-/// Chunks begin at a line of the cache.
+/// Chunks begin at a cache line of the processor.
 const CHUNK_ALIGN: usize = PAGE_ALIGN;
 
 /// A pool for the chunks of full size, which are nearly all the memory of memtables. It keeps up to
-/// `spare_bytes` that are free, so that a memtable's memory serves the next one.
+/// `spare_bytes` free bytes, so that a memtable's memory is reused for the next one.
 pub(super) fn chunks(spare_bytes: usize, budget: &Budget) -> PagePool {
     PagePool::new(CHUNK_BYTES_MAX, spare_bytes, budget, Use::Memtables)
 }
@@ -27,7 +26,7 @@ struct Chunk {
     memory: NonNull<u8>,
     bytes: usize,
     used: AtomicUsize,
-    /// Where the memory is from, if not the heap.
+    /// The page, if the memory is not from the heap.
     page: Option<Page>,
 }
 
@@ -69,12 +68,12 @@ impl Drop for Chunk {
     }
 }
 
-/// The arena. Everything it gave out lives until it is dropped.
+/// The arena. All memory that it handed out lives until it is dropped.
 pub(super) struct Arena {
     align: usize,
     pool: PagePool,
     current: AtomicPtr<Chunk>,
-    // Boxed, so that a chunk stays where `current` points while the list grows.
+    // Boxed, so that a chunk does not move while the list grows: `current` points to it.
     #[allow(clippy::vec_box)]
     chunks: Mutex<Vec<Box<Chunk>>>,
     bytes: AtomicUsize,
@@ -107,7 +106,7 @@ impl Arena {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory of this size, aligned as the arena says, never given out again.
+    /// Memory of this size with the arena's alignment. It is never handed out again.
     pub(super) fn allocate(&self, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.next_multiple_of(self.align);
         if bytes > CHUNK_BYTES_MAX / 4 {
@@ -133,8 +132,8 @@ impl Arena {
         }
     }
 
-    /// A chunk of its own for something large, which leaves the current one to others: what does
-    /// not fit into a chunk spoils the rest of it.
+    /// A separate chunk for a large allocation. The current chunk stays in use, because replacing
+    /// it would waste its rest.
     fn allocate_alone(&self, bytes: usize) -> NonNull<u8> {
         let own = Box::new(Chunk::new(bytes, &self.pool));
         self.bytes.fetch_add(own.bytes, Ordering::Relaxed);

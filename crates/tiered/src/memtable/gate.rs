@@ -16,14 +16,14 @@ const STRIPES: usize = 8;
 #[cfg(loom)]
 const STRIPES: usize = 2;
 
-/// Looks at a stripe until somebody is given up who does not leave it.
+/// The checks of a stripe after which a caller stops waiting for a thread inside it.
 #[cfg(not(loom))]
 const PATIENCE: usize = 1000;
 #[cfg(loom)]
 const PATIENCE: usize = 1;
 
-/// In a stripe's word: who is inside, below this bit; above the next 31, how many keys those who
-/// left had added.
+/// The bit of a sealed gate in a stripe's word. The bits below it count the threads inside; the
+/// bits above count the keys that threads had added when they left.
 const SEALED: u64 = 1 << 31;
 const INSIDE: u64 = u32::MAX as u64;
 const KEYS_SHIFT: u32 = 32;
@@ -35,11 +35,11 @@ struct GateStripe {
     csn_max: AtomicU64,
 }
 
-/// Counts those inside, until it is sealed, and what they added.
+/// Counts the threads inside and the keys that they added, until it is sealed.
 #[derive(Debug, Default)]
 pub(crate) struct Gate([GateStripe; STRIPES]);
 
-/// Being inside; dropping it leaves.
+/// A thread's presence inside the gate; dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Inside<'a> {
     stripe: &'a GateStripe,
@@ -52,7 +52,7 @@ impl Gate {
         self.enter_by(stripe())
     }
 
-    /// Enters by one of the stripes.
+    /// Enters through one of the stripes.
     pub(super) fn enter_by(&self, stripe: usize) -> Option<Inside<'_>> {
         let stripe = &self.0[stripe];
         let inside = Inside { stripe, keys: Cell::new(0) };
@@ -60,28 +60,29 @@ impl Gate {
         (before & SEALED == 0).then_some(inside)
     }
 
-    /// Lets nobody in from now on.
+    /// Seals the gate: no thread can enter from now on.
     pub(crate) fn seal(&self) {
         for stripe in &self.0 {
             stripe.word.fetch_or(SEALED, Ordering::AcqRel);
         }
     }
 
-    /// Whether the gate is sealed and everyone has left: what they did is seen by the caller.
+    /// Whether the gate is sealed and all threads have left. The caller then sees everything that
+    /// they did.
     ///
-    /// One who is turned away counts as inside for a moment, so the answer may be `false` then;
-    /// once it is `true`, nobody does anything inside any more.
+    /// A refused thread counts as inside for a moment, so the result may be `false` then. Once it
+    /// is `true`, no thread does anything inside any more.
     pub(crate) fn is_quiet(&self) -> bool {
         self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
     }
 
-    /// Lets everybody who is inside leave, one stripe after the other, while others come in. Where
-    /// it answers `true`, whoever entered has left, and what they did is seen by the caller, or
-    /// entered so late that they see what the caller did before the call. `false` where it is
-    /// sealed, or somebody stays for long.
+    /// Waits until all threads inside have left, one stripe after the other, while others enter. If
+    /// it returns `true`, every thread that entered has either left, and the caller sees what it
+    /// did, or entered so late that it sees what the caller did before the call. Returns `false` if
+    /// the gate is sealed, or a thread stays for long.
     ///
-    /// It changes each word to what it was: a load could be of an old value, from before somebody
-    /// entered who does not see what the caller did.
+    /// It rewrites each word with its own value. A load could return an old value, from before a
+    /// thread entered that does not see what the caller did.
     pub(crate) fn passed(&self) -> bool {
         let is_empty = |stripe: &GateStripe| {
             let empty = stripe.word.fetch_add(0, Ordering::AcqRel) & INSIDE == 0;
@@ -93,7 +94,7 @@ impl Gate {
         self.0.iter().all(|stripe| (0..PATIENCE).any(|_| is_empty(stripe)))
     }
 
-    /// Keys that those who left had added.
+    /// The keys that threads had added when they left.
     pub(crate) fn keys(&self) -> usize {
         let keys = |stripe: &GateStripe| stripe.word.load(Ordering::Relaxed) >> KEYS_SHIFT;
         self.0.iter().map(keys).sum::<u64>() as usize
@@ -107,7 +108,7 @@ impl Gate {
 }
 
 impl Inside<'_> {
-    /// Says that a version was added, and whether with a new key.
+    /// Records that a version was added, and whether with a new key.
     pub(super) fn added(&self, csn: Csn, is_new_key: bool) {
         if self.stripe.csn_max.load(Ordering::Relaxed) < csn.0 {
             self.stripe.csn_max.fetch_max(csn.0, Ordering::AcqRel);
@@ -129,6 +130,6 @@ fn stripe() -> usize {
 
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static STRIPE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
-    // The threads of a model are one thread of the system.
+    // All threads of a model are one thread of the system.
     if cfg!(loom) { 0 } else { STRIPE.with(|stripe| *stripe) }
 }

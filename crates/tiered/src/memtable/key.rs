@@ -34,7 +34,7 @@ use super::arena::Arena;
 /// The alignment that an arena of keys and versions needs.
 pub(super) const ALIGN: usize = 8;
 
-/// A value's length that says there is none: the key is deleted.
+/// The length that marks a deletion.
 const TOMBSTONE: u32 = u32::MAX;
 
 #[repr(C)]
@@ -57,8 +57,8 @@ struct KeyHead {
 const KEY_AT: usize = offset_of!(KeyHead, len) + size_of::<u32>();
 const VALUE_AT: usize = offset_of!(Version, len) + size_of::<u32>();
 
-/// Stands for what is written once, before it is published: loom then tells of a reader that came
-/// too soon. Nothing in production.
+/// Stands for data that is written once, before it is published, so that loom detects a reader that
+/// comes too soon. It is empty in production.
 #[derive(Default)]
 pub(super) struct Written(UnsafeCell<()>);
 
@@ -80,7 +80,7 @@ pub(crate) struct VersionRef<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
-/// A key of a memtable. Good for as long as the arena it lives in, which its holder sees to.
+/// A key of a memtable. It is valid as long as its arena, which its holder must ensure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyRef(NonNull<KeyHead>);
 
@@ -109,7 +109,7 @@ impl KeyRef {
         }
     }
 
-    /// The key that a pointer stands for.
+    /// The key of a pointer.
     ///
     /// # Safety
     /// The pointer came from [`KeyRef::as_ptr`], and was loaded with Acquire from where it was
@@ -134,13 +134,13 @@ impl KeyRef {
         }
     }
 
-    /// Asks for the memory in which the key is, and a version that was written with it, or the
-    /// beginning of that.
+    /// Prefetches the memory of the key, and at least the beginning of the version that was written
+    /// with it.
     pub(super) fn prefetch(self) {
         prefetch::lines(self.as_ptr().as_ptr(), 2);
     }
 
-    /// Adds a version, before the first that is not newer.
+    /// Adds a version before the first one that is not newer.
     pub(super) fn push(self, arena: &Arena, csn: Csn, value: Option<&[u8]>) {
         let memory = arena.allocate(VersionPtr::bytes(value));
         // SAFETY: the arena gave as many bytes as the version says, aligned to 8, to this thread
@@ -168,8 +168,8 @@ impl KeyRef {
         }
     }
 
-    /// The versions, newest first, for a lifetime in which the caller holds the arena. One of equal
-    /// CSNs is given.
+    /// The versions, newest first, for a lifetime in which the caller holds the arena. Of versions
+    /// with equal CSNs, only one is returned.
     pub(super) fn versions<'a>(self) -> impl Iterator<Item = VersionRef<'a>> {
         // SAFETY: the caller holds the arena that the key is in.
         let mut next = unsafe { self.0.as_ref().versions.load(Ordering::Acquire) };
@@ -193,7 +193,7 @@ impl KeyRef {
 struct VersionPtr(NonNull<Version>);
 
 impl VersionPtr {
-    /// How much memory a version takes.
+    /// The bytes of memory of a version.
     fn bytes(value: Option<&[u8]>) -> usize {
         size_of::<Version>().max(VALUE_AT + value.map_or(0, <[u8]>::len))
     }
@@ -201,7 +201,8 @@ impl VersionPtr {
     /// Writes a version.
     ///
     /// # Safety
-    /// The memory is the caller's alone, aligned to 8, and as long as [`VersionPtr::bytes`] says.
+    /// The memory belongs to the caller alone, is aligned to 8, and has [`VersionPtr::bytes`]
+    /// bytes.
     unsafe fn write(memory: NonNull<u8>, csn: Csn, value: Option<&[u8]>) -> VersionPtr {
         let bytes = value.unwrap_or_default();
         assert!(bytes.len() < TOMBSTONE as usize, "a value is below 4 GiB");

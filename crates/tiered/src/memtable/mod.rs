@@ -25,22 +25,22 @@ pub(crate) use tree::{Places, TreePlace};
 
 use crate::ranges::RangeTombstones;
 
-/// A memtable whose range tombstones take more bytes is full: each commit that adds some copies
-/// them all.
+/// A memtable whose range tombstones take more bytes is full, because each commit that adds some
+/// copies all of them.
 pub(crate) const RANGES_BYTES_MAX: usize = 256 << 10;
 
-/// What the memtables of an engine are charged to. Cheap to clone.
+/// The accounts to which the memtables of an engine are charged. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Accounts {
-    /// The memory there is: charged until the last reader is done.
+    /// The memory budget. A memtable is charged until its last reader is done.
     pub(crate) budget: Budget,
-    /// The memtables that are still to be flushed.
+    /// The account of memtables that were not flushed yet.
     pub(crate) unflushed: Budget,
     chunks: PagePool,
 }
 
 impl Accounts {
-    /// Memory that a memtable gave back is kept for the next, up to `spare_bytes`.
+    /// Freed memory of memtables is kept for the next ones, up to `spare_bytes`.
     pub(crate) fn new(budget: Budget, spare_bytes: usize) -> Accounts {
         let chunks = arena::chunks(spare_bytes, &budget);
         Accounts { budget, unflushed: Budget::new(usize::MAX), chunks }
@@ -56,7 +56,7 @@ impl Accounts {
 
 struct Charges {
     memory: Charge,
-    /// None once it is flushed, or nobody will ask for that.
+    /// `None` once it is flushed, or if it need not be.
     unflushed: Option<Charge>,
 }
 
@@ -65,11 +65,11 @@ pub(crate) struct Memtable {
     tree: Tree,
     gate: Gate,
     csn_min: AtomicU64,
-    /// The largest CSN, once it is quiet and was asked for; zero before.
+    /// The largest CSN, once the memtable is quiet and the CSN was computed; zero before.
     csn_max: AtomicU64,
-    /// Whether it has range tombstones, for those who ask often.
+    /// Whether it has range tombstones, for frequent checks.
     has_ranges: AtomicBool,
-    /// Replaced whole, while `charges` is locked.
+    /// The range tombstones. They are replaced as a whole while `charges` is locked.
     ranges: ArcSwapOption<RangeTombstones>,
     range_bytes: AtomicUsize,
     charges: Mutex<Charges>,
@@ -100,17 +100,17 @@ impl Memtable {
         self.gate.seal();
     }
 
-    /// Whether it is sealed and every insertion is over.
+    /// Whether it is sealed and every insertion has ended.
     pub(crate) fn is_quiet(&self) -> bool {
         self.gate.is_quiet()
     }
 
-    /// Lets everybody who is inside leave: [`Gate::passed`].
+    /// Waits until all threads inside have left: [`Gate::passed`].
     pub(crate) fn passed(&self) -> bool {
         self.gate.passed()
     }
 
-    /// Adds a version. The caller is inside. Answers the bytes of memory taken.
+    /// Adds a version. The caller is inside. Returns the memtable's bytes of memory.
     pub(crate) fn insert(
         &self,
         inside: &Inside<'_>,
@@ -142,7 +142,7 @@ impl Memtable {
         self.charge(&mut charges);
     }
 
-    /// Whether it should be flushed, of which `most` bytes are wanted.
+    /// Whether it is full and should be flushed, where `most` is the limit of its bytes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         self.bytes() > most || self.range_bytes.load(Ordering::Relaxed) > RANGES_BYTES_MAX
     }
@@ -159,7 +159,7 @@ impl Memtable {
     }
 
     fn note_csn(&self, csn: Csn) {
-        // Read before it is written: it seldom changes, and every insertion and read looks at it.
+        // Read it before writing it: it seldom changes, and every insertion and read reads it.
         if self.csn_min.load(Ordering::Acquire) > csn.0 {
             self.csn_min.fetch_min(csn.0, Ordering::AcqRel);
         }
@@ -174,7 +174,7 @@ impl Memtable {
         }
     }
 
-    /// It is in extents, or its table is gone: from now on only readers hold it.
+    /// Called when it is in extents, or its table was dropped: from now on only readers hold it.
     pub(crate) fn retire(&self) {
         self.charges.lock().unflushed = None;
     }
@@ -189,7 +189,7 @@ impl Memtable {
         self.gate.keys()
     }
 
-    /// Whether nothing was ever inserted, nor is being.
+    /// Whether nothing was ever inserted, and no insertion is in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.csn_min.load(Ordering::Acquire) == u64::MAX
     }
@@ -233,7 +233,7 @@ impl Memtable {
         self.tree.seek(key)
     }
 
-    /// The place of the last key before `key`; of the last of all for `None`.
+    /// The place of the last key before `key`; of the last key for `None`.
     pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> TreePlace {
         self.tree.seek_before(key)
     }
@@ -243,7 +243,7 @@ impl Memtable {
         self.tree.after(place)
     }
 
-    /// The places beside one that are in the same leaf, in a direction from there; none where it is
+    /// Appends the places next to one that are in the same leaf, in a direction; none if they are
     /// not known.
     pub(crate) fn beside(&self, place: TreePlace, direction: Direction, out: &mut Places) {
         self.tree.all_beside(place, direction, out);

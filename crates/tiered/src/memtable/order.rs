@@ -1,20 +1,20 @@
 //! The order of a node's slots, packed into one word.
 
-/// Slots of a node. Few in models, so that nodes fill up early.
+/// The slots of a node. Models have few, so that nodes fill up early.
 #[cfg(not(loom))]
 pub(super) const SLOTS: usize = 15;
 #[cfg(loom)]
 pub(super) const SLOTS: usize = 3;
 
-/// Places in an array of slots: any slot that an order can name is one, which spares a check of the
-/// index.
+/// The length of an array of slots. An order can name no slot beyond it, which avoids a bounds
+/// check.
 #[cfg(not(loom))]
 pub(super) const ROOM: usize = 16;
 #[cfg(loom)]
 pub(super) const ROOM: usize = SLOTS;
 
-/// Powers of two from the largest that is no more than the slots, whose sum is no less: the steps
-/// of a search by halving.
+/// The steps of a binary search: powers of two, the largest at most the number of slots, and their
+/// sum at least that.
 #[cfg(not(loom))]
 pub(super) const STEPS: [usize; 4] = [8, 4, 2, 1];
 #[cfg(loom)]
@@ -23,22 +23,22 @@ pub(super) const STEPS: [usize; 2] = [2, 1];
 const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Which slots of a node are taken, in the order of what they hold, and which are free (Mao, Kohler
-/// and Morris, "Cache craftiness for fast multicore key-value storage", section 4.6.2).
+/// The used slots of a node, in the order of their entries, and the free ones (Mao, Kohler and
+/// Morris, "Cache craftiness for fast multicore key-value storage", section 4.6.2).
 ///
-/// The lowest four bits count the slots taken. Each four bits above name a slot: first those that
-/// are taken, in order, then the free ones.
+/// The lowest four bits count the used slots. Each four bits above name a slot: first the used ones
+/// in order, then the free ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Order(pub(super) u64);
 
 impl Order {
-    /// The first slots taken in their own order, this many of them.
+    /// The order in which the first `count` slots are used, in their own order.
     pub(super) fn of_first(count: usize) -> Order {
         let slots = (0..SLOTS).map(|slot| (slot as u64) << (BITS * (slot as u32 + 1)));
         Order(slots.sum::<u64>() | count as u64)
     }
 
-    /// How many slots are taken.
+    /// The number of used slots.
     pub(super) fn len(self) -> usize {
         (self.0 & MASK) as usize
     }
@@ -47,12 +47,12 @@ impl Order {
         self.len() == SLOTS
     }
 
-    /// The slot that stands at a rank. Past those that are taken stand the free ones.
+    /// The slot at a rank. The free slots come after the used ones.
     pub(super) fn slot(self, rank: usize) -> usize {
         ((self.0 >> (BITS * (rank as u32 + 1))) & MASK) as usize
     }
 
-    /// Takes the first free slot, which there must be, and puts it at a rank.
+    /// Takes the first free slot, which must exist, and inserts it at a rank.
     pub(super) fn insert(self, rank: usize) -> (Order, usize) {
         let (len, slot) = (self.len(), self.slot(self.len()));
         debug_assert!(rank <= len && len < SLOTS);

@@ -9,7 +9,7 @@ fn new() -> Memtable {
     Memtable::new(&Accounts::new(Budget::new(usize::MAX), 0))
 }
 
-/// The keys beside a place, as far as its leaf has them.
+/// The keys next to a place in its leaf.
 fn beside(memtable: &Memtable, place: TreePlace, direction: Direction) -> Vec<&[u8]> {
     let mut places = Places::default();
     memtable.beside(place, direction, &mut places);
@@ -76,7 +76,7 @@ mod model {
         assert_eq!((memtable.csn_min(), memtable.csn_max()), (Csn(1), Csn(40)));
     }
 
-    /// Keys that share much, little and nothing, with bytes that look like the end of a key.
+    /// Keys with long, short and no common prefixes, with bytes that look like the end of a key.
     fn key(rng: &mut Rng, family: u64) -> Vec<u8> {
         let mut number = rng.below(3000).to_be_bytes().to_vec();
         match family {
@@ -109,7 +109,7 @@ mod model {
             match order {
                 0 => keys.sort(),
                 1 => keys.sort_by(|a, b| b.cmp(a)),
-                // Two runs, each in order, at once.
+                // Two ascending sequences, interleaved.
                 2 => keys.sort_by_key(|key| (key.len(), key.clone())),
                 _ => {}
             }
@@ -130,8 +130,8 @@ mod model {
         }
     }
 
-    /// Descending keys past a leaf that is full, or whose keys begin otherwise, do not each begin a
-    /// leaf of their own.
+    /// Descending keys past a leaf that is full, or whose keys have another prefix, do not each
+    /// begin a separate leaf.
     #[test]
     fn leaves_are_filled_whatever_the_groups_and_their_order() {
         for descending in [false, true] {
@@ -169,8 +169,8 @@ mod model {
             assert_eq!(memtable.key(memtable.after(place)), after);
             let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
             assert_eq!(memtable.key(memtable.before(place)), before);
-            // Old places may have left their rank; what is found beside the others is what lies
-            // there.
+            // Old places may have moved from their rank. What is found next to the others must be
+            // right.
             let behind = beside(&memtable, place, Direction::Forward);
             let keys = model.range(key.clone()..).skip(1).map(|(key, _)| key.as_slice());
             assert!(behind.iter().copied().eq(keys.take(behind.len())));
@@ -184,8 +184,8 @@ mod model {
         assert!(lost > 100 && found.iter().all(|keys| *keys > 4000), "{lost}, {found:?}");
     }
 
-    /// Each thread adds keys of its own among those of all, and sees them at once, and everything
-    /// in order.
+    /// Each thread adds its own keys among those of the others, sees them at once, and sees all
+    /// keys in order.
     #[test]
     fn threads_that_split_nodes_at_once_lose_nothing() {
         const THREADS: u64 = 4;
@@ -199,7 +199,7 @@ mod model {
                 for step in 0..3000 {
                     let csn = step * THREADS + thread + 1;
                     let family = [seed, rng.below(7)][rng.below(2) as usize];
-                    // The last byte is the thread's, or all threads meet at the key.
+                    // The last byte is the thread's number, or all threads use the same key.
                     let mut key = key(&mut rng, family);
                     key.push([thread as u8, 9][usize::from(rng.chance(1, 4))]);
                     put(memtable, &key, csn, Some(&csn.to_le_bytes()));
@@ -224,7 +224,7 @@ mod model {
                             Direction::Forward => all().is_sorted_by(|a, b| a < b),
                             Direction::Backward => all().is_sorted_by(|a, b| a > b),
                         });
-                        // Up to the last of them, none is missed that was there.
+                        // Up to the last of them, no key is missed that existed before.
                         if let Some(last) = keys.last() {
                             let (from, to) = (key.as_slice().min(last), key.as_slice().max(last));
                             let mut between = mine.range::<[u8], _>((Excluded(from), Excluded(to)));
@@ -400,7 +400,7 @@ mod loom_models {
             let thread = loom::thread::spawn(move || put(&other, b"e", 2, None));
             let place = memtable.seek(b"d");
             assert_eq!(memtable.key(place), Some(&b"d"[..]));
-            // The neighbours are not known where the place has moved.
+            // The neighbours are unknown if the place has moved.
             let behind = beside(&memtable, place, Direction::Forward);
             assert!(matches!(&behind[..], [] | [b"e"] | [b"f"] | [b"e", b"f"]), "{behind:?}");
             let ahead = beside(&memtable, place, Direction::Backward);

@@ -47,20 +47,20 @@ use super::key::{self, KeyRef, VersionRef};
 use super::node::{self, Bound, Node, Probe, Seen};
 use super::order::SLOTS;
 
-/// Levels whose nodes a writer remembers on its way down.
+/// The levels whose nodes a writer remembers on its descent.
 const PATH_LEVELS: usize = 12;
 
-/// The nodes that a search came through, by level.
+/// The nodes that a search visited, by level.
 type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
 
-/// A place in the tree: a key, or none. It stays good while others add keys.
+/// A place in the tree: a key, or none. It stays valid while other threads add keys.
 #[derive(Clone, Copy)]
 pub(crate) struct TreePlace(Option<TreePosition>);
 
 /// Places of one leaf.
 pub(crate) type Places = SmallVec<[TreePlace; SLOTS]>;
 
-/// A key, and where it was: in this leaf, at this rank. It may have moved right since.
+/// A key, and its leaf and rank when it was found. It may have moved right since.
 #[derive(Clone, Copy)]
 struct TreePosition {
     key: KeyRef,
@@ -76,8 +76,7 @@ pub(super) struct Tree {
     keys: Arena,
     nodes: Arena,
     root: AtomicPtr<Node>,
-    /// A leaf that was the rightmost when it was made: keys that come in order are added from
-    /// there.
+    /// A leaf that was the rightmost when it was created. Insertions in key order begin there.
     tail: AtomicPtr<Node>,
 }
 
@@ -131,7 +130,7 @@ impl Tree {
         self.descend(probe, bound, 0, &mut Path::default())
     }
 
-    /// Adds a version of a key. Answers whether the key is new.
+    /// Adds a version of a key. Returns whether the key is new.
     pub(super) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> bool {
         let probe = Probe::new(key);
         let mut path = Path::default();
@@ -160,8 +159,7 @@ impl Tree {
         }
     }
 
-    /// Adds an entry where its key belongs, unless there is one for the key, which is the answer
-    /// then.
+    /// Adds an entry where its key belongs. If the key has an entry, returns that one instead.
     fn add<'a>(
         &'a self,
         seen: Seen<'a>,
@@ -190,8 +188,7 @@ impl Tree {
         }
     }
 
-    /// Makes the tail a leaf that is the rightmost, unless another one that is further right
-    /// already is.
+    /// Makes a rightmost leaf the tail, unless the tail is a leaf further right.
     fn advance_tail(&self, leaf: &Node) {
         let least = leaf.low().map_or(&[][..], KeyRef::bytes);
         let new = leaf.as_ptr().cast().as_ptr();
@@ -210,7 +207,7 @@ impl Tree {
         }
     }
 
-    /// Makes the level above know of a node, which was split off from `left`.
+    /// Links a node, which was split off from `left`, into the level above.
     fn link<'a>(&'a self, left: &'a Node, right: &'a Node, path: &Path<'a>) {
         let key = right.low().expect("a node that was split off has a least key");
         let probe = Probe::new(key.bytes());
@@ -224,14 +221,14 @@ impl Tree {
         assert!(known.is_none(), "one node of a level begins with a key");
     }
 
-    /// The node above another one where a key belongs, or one to the left of it; a new root where
-    /// there is none.
+    /// The node of the level above where a key belongs, or one to the left of it; a new root if
+    /// there is no level above.
     fn above(&self, node: &Node, probe: &Probe<'_>) -> &Node {
         let level = node.level() + 1;
         let root = self.load(&self.root);
         if root.level() < level {
-            // The first thread makes the root. A node that is not linked below it yet is found from
-            // one that is, by going right.
+            // The first thread makes the root. A node that is not linked below it yet can be
+            // reached from a linked one, by going right.
             let new = Node::new(&self.nodes, None, Some(root)).as_ptr().cast().as_ptr();
             let old = root.as_ptr().cast().as_ptr();
             let _ = self.root.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
@@ -249,14 +246,14 @@ impl Tree {
         })
     }
 
-    /// The place of an entry of a leaf, which was loaded from there.
+    /// The place of an entry that was loaded from a leaf.
     fn place(&self, leaf: &Node, (entry, rank): (NonNull<u8>, usize)) -> TreePlace {
         // SAFETY: entries of leaves are keys, and loaded with Acquire.
         let key = unsafe { KeyRef::from_ptr(entry) };
         TreePlace(Some(TreePosition { key, leaf: NonNull::from(leaf), rank }))
     }
 
-    /// The place of the first key past another, or at it, that is at a leaf or to the right.
+    /// The place of the first key past another one, or at it, in this leaf or to the right.
     fn past<'a>(&'a self, mut leaf: &'a Node, key: &[u8], at: bool) -> TreePlace {
         let probe = Probe::new(key);
         loop {
@@ -278,8 +275,8 @@ impl Tree {
         self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
     }
 
-    /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory
-    /// of what comes next is asked for: other sources of a scan have rows in between.
+    /// The neighbour of a place in its leaf, if the place is still at its rank. Prefetches the
+    /// entry after that: other sources of the scan have rows in between.
     fn beside(&self, at: TreePosition, step: impl Fn(usize) -> Option<usize>) -> Option<TreePlace> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
@@ -297,9 +294,9 @@ impl Tree {
         Some(self.place(leaf, found))
     }
 
-    /// What stands beside a place in its leaf, in a direction from there, if the place is still at
-    /// its rank. The memory of all of it is asked for: keys that did not come in order are far from
-    /// each other, and to wait for one after the other takes most of a scan.
+    /// The entries next to a place in its leaf, in a direction, if the place is still at its rank.
+    /// Prefetches all of them: keys that were not inserted in order are far apart in memory, and
+    /// cache misses one after another would take most of a scan's time.
     pub(super) fn all_beside(&self, place: TreePlace, direction: Direction, out: &mut Places) {
         let Some(at) = place.0 else { return };
         // SAFETY: as in `beside`.
@@ -387,7 +384,8 @@ impl Tree {
         place.0.map(|at| at.key.bytes())
     }
 
-    /// The versions at a place of this tree, newest first. One of equal CSNs is given.
+    /// The versions at a place of this tree, newest first. Of versions with equal CSNs, only one is
+    /// returned.
     pub(super) fn versions(&self, place: TreePlace) -> impl Iterator<Item = VersionRef<'_>> {
         place.0.into_iter().flat_map(|at| at.key.versions())
     }

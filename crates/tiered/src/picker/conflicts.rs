@@ -38,7 +38,7 @@ impl Conflicts {
         self.0.iter().any(|(first, last)| smallest <= &**last && &**first <= largest)
     }
 
-    /// The keys before which a barred range begins, and those before which it is over, in order.
+    /// The keys at which barred ranges begin, and the first keys past them, in order.
     pub(crate) fn edges(&self) -> Vec<Box<[u8]>> {
         let windows = self.windows().into_iter();
         let ends = windows.flat_map(|window| {
@@ -78,13 +78,13 @@ impl<'a> Window<'a> {
         (self.after, self.before)
     }
 
-    /// Whether a slice lies inside, whole.
+    /// Whether a slice lies completely inside.
     pub(crate) fn holds(&self, slice: &SliceMeta) -> bool {
         self.after.is_none_or(|after| *slice.smallest > *after)
             && self.before.is_none_or(|before| *slice.largest < *before)
     }
 
-    /// A run's slices with keys in it; `None` where one of them reaches out of it.
+    /// A run's slices with keys in the window; `None` if one of them reaches out of it.
     pub(super) fn whole<'r>(&self, run: &'r Run) -> Option<Slices<'r>> {
         let slices = run.slices();
         let mut from = self.after.map_or(0, |after| run.seek(after));

@@ -8,12 +8,12 @@ use crate::level::Slice;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
 
-/// Range tombstones of a sub-table that every snapshot sees, from which on it is compacted for
-/// them.
+/// The number of range tombstones that every snapshot sees from which on a sub-table is compacted
+/// because of them.
 const RANGES_MANY: usize = 16;
 
 impl Chooser<'_> {
-    /// Whether so many of a slice's versions are tombstones that it is compacted for them.
+    /// Whether a slice has so many tombstones that it is compacted because of them.
     fn is_mostly_deleted(&self, slice: &Slice) -> bool {
         let counts = &slice.meta.counts;
         counts.tombstones >= self.shape.deletions_min && counts.tombstones * 4 >= counts.versions
@@ -27,7 +27,7 @@ impl Chooser<'_> {
         (ranges as f64 / RANGES_MANY as f64).max(deleted)
     }
 
-    /// The range tombstones that a compaction may make an end of.
+    /// The range tombstones that a compaction may remove.
     fn ripe(&self) -> Option<RangeTombstones> {
         if self.levels.ranges.is_empty() {
             return None;
@@ -36,8 +36,9 @@ impl Chooser<'_> {
         Some(ripe.only(|mark| mark.upto < self.memtables_from))
     }
 
-    /// What range tombstones hide a part of, from the lowest keys on, with all that is above and
-    /// below it: nothing of these keys is left out, so the range tombstones go.
+    /// Slices that range tombstones hide in part, from the lowest keys on, with all slices above
+    /// and below them. The pick includes everything at these keys, so the range tombstones are
+    /// removed.
     fn pick_hidden(&self) -> Option<Pick> {
         let ripe = self.ripe().filter(|ripe| ripe.len() >= RANGES_MANY)?;
         let runs = || self.levels.runs().map(|run| &**run);
@@ -65,8 +66,8 @@ impl Chooser<'_> {
         None
     }
 
-    /// Tombstones of Level1 into Level2, where they meet what they hide; else those of Level0 into
-    /// Level1; else what range tombstones hide.
+    /// Merges tombstones of Level1 into Level2, where they meet the versions that they hide;
+    /// otherwise those of Level0 into Level1; otherwise slices that range tombstones hide.
     pub(super) fn pick_deletion(&self) -> Option<Pick> {
         self.pick_tombstones().or_else(|| self.pick_hidden())
     }
@@ -93,8 +94,8 @@ impl Chooser<'_> {
         let level0 = self.levels.level0.iter().flat_map(|sublevel| sublevel.run.slices());
         let mut deleted = level0.clone().filter(|slice| self.is_mostly_deleted(slice));
         let first = deleted.find(|slice| !self.bars.touch(&slice.meta))?;
-        // What it overlaps goes down with it, and what that overlaps, as long as it is not too
-        // much.
+        // Slices that it overlaps go down with it, and slices that those overlap, unless they are
+        // too many.
         let (mut smallest, mut largest) = (&*first.meta.smallest, &*first.meta.largest);
         loop {
             let touched = level0.clone().filter(|slice| {

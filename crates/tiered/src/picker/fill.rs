@@ -13,7 +13,7 @@ const KEYS: u64 = 10_000_000;
 pub(super) const EXTENT_BYTES: u64 = 2 << 20;
 const MEMTABLE_BYTES: u64 = 4 * EXTENT_BYTES;
 
-/// What a simulation of memtables of a size has for a shape unless it says otherwise.
+/// The default shape of a simulation with memtables of this size.
 pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
     Shape {
         level0_target: 14,
@@ -33,7 +33,7 @@ pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
     }
 }
 
-/// The compaction that is due first, by kind and urgency.
+/// The most urgent compaction, by kind and urgency.
 pub(super) fn next_pick(shape: Shape, levels: &Levels) -> Option<Pick> {
     let (bars, oldest, memtables_from) = (Conflicts::default(), Csn(1), Csn::MAX);
     let chooser = Chooser { shape, levels, bars: &bars, oldest, memtables_from };
@@ -43,7 +43,7 @@ pub(super) fn next_pick(shape: Shape, levels: &Levels) -> Option<Pick> {
     due.into_iter().find_map(|kind| chooser.pick(kind))
 }
 
-/// A sub-table whose keys are spread evenly, and come in no order.
+/// A sub-table whose keys are spread evenly and inserted in random order.
 struct Fill {
     shape: Shape,
     levels: Levels,
@@ -66,7 +66,7 @@ impl Fill {
         Fill { shape, levels, extents: 0, came: 0, written: 0, sublevels_most: 0 }
     }
 
-    /// Until there are so many bytes.
+    /// Runs until the sub-table has `bytes` bytes.
     fn to(mut self, bytes: u64) -> Fill {
         while self.came < bytes {
             self.came += MEMTABLE_BYTES;
@@ -134,8 +134,8 @@ impl Fill {
     }
 }
 
-/// Level0 that holds a share of what is below it is taken down for much less, in a number of
-/// sub-levels that stays small.
+/// A Level0 whose size is a share of the data below it is merged at a much lower cost, and its
+/// number of sub-levels stays small.
 #[test]
 fn a_level0_that_holds_a_share_is_written_less_often() {
     let bytes = 160 * MEMTABLE_BYTES;

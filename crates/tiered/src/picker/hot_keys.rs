@@ -7,20 +7,19 @@ use super::Chooser;
 use crate::level::Slice;
 use crate::temperature::{COLD, HOT, REGIONS, Temperature, blocks_of};
 
-/// The least share of an extent that a slice is cut in two for.
+/// The least share of an extent that is worth cutting a slice in two.
 const PIECE_SHARE: u64 = 16;
 
-/// What costs no more than the least by this factor, costs about the same.
+/// Costs within this factor of the least one count as equal.
 const ALIKE: f64 = 1.25;
 
-/// Whether it costs about the same to take something down that meets so much for each of its bytes,
-/// and what meets the least.
+/// Whether a ratio of overlapped bytes to own bytes costs about as much as the least ratio.
 pub(super) fn are_alike(ratio: f64, least: f64) -> bool {
     1.0 + ratio <= ALIKE * (1.0 + least)
 }
 
-/// How warm some slices are together, of each its temperature and its bytes: roughly, so that
-/// little differences are none.
+/// The common temperature of slices, given the temperature and bytes of each. It is coarse, so that
+/// small differences do not count.
 pub(super) fn warmth_of(slices: impl Iterator<Item = (Temperature, u64)>) -> u64 {
     let (mut heat, mut all) = (0, 0);
     for (temperature, bytes) in slices {
@@ -30,20 +29,20 @@ pub(super) fn warmth_of(slices: impl Iterator<Item = (Temperature, u64)>) -> u64
     (heat / all.max(1)) as u64 / u64::from(COLD)
 }
 
-/// What of a slice stays.
+/// The part of a slice that stays.
 #[derive(Clone, Default, Debug)]
 pub(super) struct KeptHot {
-    /// Blocks of its extent, in order.
+    /// The blocks that stay, as blocks of its extent, in order.
     pub(super) blocks: Vec<Range<usize>>,
 }
 
 impl KeptHot {
-    /// How many of the slice's blocks go down.
+    /// The number of the slice's blocks that go down.
     fn sinking(&self, slice: &Slice) -> usize {
         slice.meta.blocks as usize - self.blocks.iter().map(Range::len).sum::<usize>()
     }
 
-    /// How often those blocks were read lately.
+    /// The temperature of those blocks.
     pub(super) fn sinking_temperature(&self, slice: &Slice) -> Temperature {
         let reads = |blocks: Range<usize>| {
             let count = blocks.len() as u64;
@@ -60,20 +59,20 @@ impl KeptHot {
     }
 }
 
-/// About the bytes of this many of a slice's blocks.
+/// The approximate bytes of this many of a slice's blocks.
 fn share_of(slice: &Slice, blocks: usize) -> u64 {
     (slice.meta.bytes as u128 * blocks as u128 / u128::from(slice.meta.blocks.max(1))) as u64
 }
 
-/// A part of a slice, as hot or as cold in all its regions.
+/// A part of a slice whose regions are all hot or all not hot.
 struct HotPiece {
     blocks: Range<usize>,
     is_hot: bool,
 }
 
 impl Chooser<'_> {
-    /// What of each slice of Level1 stays there, the hottest first, as far as the share goes that
-    /// may.
+    /// The part of each slice of Level1 that stays there. The hottest parts stay, up to the allowed
+    /// share.
     pub(super) fn kept(&self) -> Vec<KeptHot> {
         let slices = self.levels.level1.slices();
         let mut kept = vec![KeptHot::default(); slices.len()];
@@ -105,8 +104,8 @@ impl Chooser<'_> {
         kept
     }
 
-    /// Bytes that are not free for as long as so many of an extent's are in use: what is dead
-    /// beside them counts.
+    /// The bytes that stay occupied while `bytes` bytes of an extent are in use: its dead bytes
+    /// count too.
     fn cost(&self, slice: &Slice, bytes: u64) -> u64 {
         let extent = &slice.extent;
         let (slots, live) = (self.slots_bytes(extent), extent.live_bytes().max(1));
@@ -134,8 +133,8 @@ impl Chooser<'_> {
         let is_small = |piece: &HotPiece| {
             share_of(slice, piece.blocks.len()) * PIECE_SHARE < self.shape.extent_bytes
         };
-        // A small piece counts as its neighbour does: first cold pieces between hot ones stay, then
-        // single hot pieces go.
+        // A small piece takes the state of its neighbours: first, small cold pieces between hot
+        // ones stay; then, small single hot pieces go down.
         let mut pieces = joined(pieces);
         for hot in [true, false] {
             if pieces.len() > 1 {
@@ -154,7 +153,7 @@ impl Chooser<'_> {
     }
 }
 
-/// Neighbours that are alike become one.
+/// Joins neighbours with equal state.
 fn joined(pieces: impl Iterator<Item = HotPiece>) -> Vec<HotPiece> {
     let mut all: Vec<HotPiece> = Vec::new();
     for piece in pieces {

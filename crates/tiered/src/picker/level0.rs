@@ -11,11 +11,11 @@ use crate::level::{Levels, Run, Slice, Slices};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// Parts of Level0 that are looked at more closely, the best first.
+/// The parts of Level0 that are tried, the best first.
 const PARTS_TRIED: usize = 8;
 
 impl Chooser<'_> {
-    /// How many sub-levels the next compaction of Level0 would take something from.
+    /// The number of sub-levels from which the next compaction of Level0 would take slices.
     pub(crate) fn sublevels_in_reach(&self) -> usize {
         let is_above = |slice: &Arc<Slice>| {
             let mut runs = self.levels.level0.iter().map(|sublevel| &sublevel.run);
@@ -30,13 +30,13 @@ impl Chooser<'_> {
         reached.max().unwrap_or_default()
     }
 
-    /// Whether sub-levels are to be put together within Level0: where it holds too little to be
-    /// worth taking down, and where they are so many that it cannot wait.
+    /// Whether sub-levels should be merged within Level0: if Level0 has too little data to be worth
+    /// merging down, or so many sub-levels that it cannot wait.
     pub(super) fn may_merge_within_level0(&self) -> bool {
         self.level0_score() < 1.0 || self.sublevels_score() >= 2.0
     }
 
-    /// As [`Shape::level0_score`](super::Shape::level0_score), of what is not barred.
+    /// As [`Shape::level0_score`](super::Shape::level0_score), for slices that are not barred.
     pub(super) fn level0_score(&self) -> f64 {
         let (shape, levels) = (&self.shape, self.levels);
         if self.bars.is_empty() {
@@ -47,7 +47,7 @@ impl Chooser<'_> {
         free.map(|slice| slice.meta.bytes).sum::<u64>() as f64 / shape.level0_most(levels) as f64
     }
 
-    /// As [`Shape::sublevels_score`](super::Shape::sublevels_score), of those that have something
+    /// As [`Shape::sublevels_score`](super::Shape::sublevels_score), for the sub-levels with slices
     /// between the same two bars.
     pub(super) fn sublevels_score(&self) -> f64 {
         let (shape, levels) = (&self.shape, self.levels);
@@ -62,17 +62,16 @@ impl Chooser<'_> {
         most as f64 / shape.level0_target as f64
     }
 
-    /// The neighbouring sub-levels that are got rid of for the fewest bytes, for what that is
-    /// worth.
+    /// Adjacent sub-levels whose merge writes the fewest bytes, relative to its worth.
     ///
-    /// With room for `n` more sub-levels as many memtables come before the next merge, which makes
-    /// room for one less, and so on: about `n * (n + 1) / 2` of them, each written once more. So
-    /// that many is what getting rid of `n` is worth. By the bytes for each sub-level alone, once
-    /// Level0 has all the sub-levels it may, a large one would be written again and again with a
-    /// few small ones.
+    /// With room for `n` more sub-levels, `n` memtables come before the next merge, which makes
+    /// room for one less, and so on: about `n * (n + 1) / 2` memtables, each written once more. So
+    /// the merge that removes `n` sub-levels is worth that many. If only the bytes for each
+    /// sub-level counted, a full Level0 would rewrite a large sub-level again and again with a few
+    /// small ones.
     ///
-    /// Where keys are barred, they are what neighbours have between two bars. A sub-level that has
-    /// something there, which reaches past a bar, stays, and parts its neighbours: what is older
+    /// If keys are barred, only the slices of sub-levels between two bars are merged. A sub-level
+    /// with a slice there that reaches past a bar stays, and separates its neighbours: older data
     /// must not come before it (PICKER-1).
     pub(super) fn pick_intra_level0(&self) -> Option<Pick> {
         let windows = self.bars.windows();
@@ -87,8 +86,8 @@ impl Chooser<'_> {
         (!self.bars.overlap(smallest, largest)).then_some(pick)
     }
 
-    /// The same of what lies in a window: the bytes, for what it is worth, and from which sub-level
-    /// to which. The first has something there.
+    /// The cheapest merge in a window: its bytes relative to its worth, and the range of
+    /// sub-levels, the first of which has slices there.
     fn cheapest_sublevels<'w>(
         &self,
         window: &'w Window<'w>,
@@ -116,8 +115,8 @@ impl Chooser<'_> {
                 bytes += own;
                 count += 1;
                 let fewer = count - 1;
-                // A pair at a time would write the same bytes again and again, which is the price
-                // of the fewest.
+                // Merging a pair at a time would write the fewest bytes each time, but the same
+                // bytes again and again.
                 if fewer < fewer_min {
                     continue;
                 }
@@ -131,13 +130,14 @@ impl Chooser<'_> {
         best.map(|(each, sublevels)| (each, sublevels, window))
     }
 
-    /// The part of Level0 that holds the most for what it meets below, about `input_bytes` of it.
+    /// The part of Level0, of about `input_bytes`, with the best ratio of its bytes to those that
+    /// it overlaps below.
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
-        // A slice over older slices that reach out of its part stays together with them, which may
-        // be all of a part. The oldest slices lie over none (PICKER-3), and each part along them
-        // has some, unless it is cut again.
+        // A slice above older slices that reach out of its part must stay with them, which may be
+        // all slices of a part. The oldest slices are above none (PICKER-3), and each part along
+        // them has some, unless it is cut again.
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;
@@ -146,8 +146,8 @@ impl Chooser<'_> {
         pick.or_else(|| if even { self.part_of(oldest, &runs, false) } else { None })
     }
 
-    /// The best part of those that are cut along a run, which may be another in each window; of
-    /// what is much, finer ones too, if `even`.
+    /// The best of the parts that are cut along a run, which `along` chooses for each window. If
+    /// `even`, large parts are also cut finer.
     fn part_of<'r, 'a: 'r>(
         &'a self,
         along: impl Fn(&Window<'a>) -> Option<&'r Measured<'a>>,
@@ -160,22 +160,23 @@ impl Chooser<'_> {
             Some(if even { self.parts(window, along, runs) } else { self.cut(window, along, runs) })
         });
         let mut parts: Vec<_> = cut.flatten().collect();
-        // Of those about alike none that is much where others are not, and the coldest (PICKER-5).
+        // Of parts with about equal ratios, prefer those that are not too large, and then the
+        // coldest (PICKER-5).
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
         let order = |part: &Level0Part<'_>| match are_alike(part.ratio, least) {
             true => (0, self.is_much(part), part.warmth),
             false => (1, false, 0),
         };
         parts.sort_by(|a, b| order(a).cmp(&order(b)).then(a.ratio.total_cmp(&b.ratio)));
-        // The first may turn out to lie over something that is barred.
+        // The first part may lie above barred slices.
         parts.iter().take(PARTS_TRIED).find_map(|part| {
             self.out_of_level0(Kind::Minor, |slice| part.window.holds(&slice.meta))
         })
     }
 
-    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred; and what of
-    /// that is much, as past the end of a run that knows nothing of the keys inserted since, along
-    /// the one that has the most of it.
+    /// The parts of Level0 along the slices of one of its runs, within a window without barred
+    /// keys. A part that is too large, such as one past the end of an older run to which keys were
+    /// since added, is also cut along the run with the most bytes in it.
     fn parts<'a>(
         &'a self,
         window: &Window<'a>,
@@ -189,7 +190,7 @@ impl Chooser<'_> {
         for window in much {
             let most = runs.iter().max_by_key(|run| run.bytes_in(&window));
             if let Some(most) = most.filter(|most| !std::ptr::eq(*most, along)) {
-                // Neighbours that are much have most of what they have together.
+                // Neighbouring large parts overlap for the most part, so their cuts may coincide.
                 let finer = self.cut(&window, most, runs);
                 parts.extend(finer.into_iter().filter(|part| known.insert(part.window.ends())));
             }
@@ -197,12 +198,13 @@ impl Chooser<'_> {
         parts
     }
 
-    /// Whether a part is more than should go down at once.
+    /// Whether a part is larger than should go down at once.
     fn is_much(&self, part: &Level0Part<'_>) -> bool {
         self.shape.even_level0 && part.bytes > 2 * self.shape.input_bytes
     }
 
-    /// Ways to cut Level0 along the slices of one of its runs: of neighbours as many as are enough.
+    /// The parts of Level0 along the slices of one of its runs, each of as many adjacent slices as
+    /// make up `input_bytes`.
     fn cut<'a>(
         &'a self,
         window: &Window<'a>,
@@ -236,7 +238,7 @@ impl Chooser<'_> {
                 (window, bytes) = part(end);
             }
             let own = (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
-            // What others have past the ends of this run may meet more than what it has itself.
+            // Slices of other runs past the ends of this run may overlap more below than its own.
             let (smallest, largest) = match self.shape.even_level0 {
                 true => hull(runs.iter().flat_map(|run| run.ends_in(&window))).unwrap_or(own),
                 false => own,
@@ -247,7 +249,7 @@ impl Chooser<'_> {
                 slices[start..end].iter().map(|slice| (slice.temperature(), slice.meta.bytes)),
             );
             parts.push(Level0Part { window, bytes, ratio, warmth });
-            // To the end there may still be enough without the first of these.
+            // Up to the end there may still be enough bytes without the first slice.
             let is_enough = self.shape.even_level0 && bytes >= self.shape.input_bytes;
             if end == slices.len() && !is_enough {
                 break;
@@ -256,8 +258,8 @@ impl Chooser<'_> {
         parts
     }
 
-    /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too
-    /// (PICKER-1), and so does one over a slice of Level1 that is barred (PICKER-2, PICKER-4).
+    /// The wanted slices of Level0 that may go down. A slice above one that stays must stay too
+    /// (PICKER-1), and so must one above a barred slice of Level1 (PICKER-2, PICKER-4).
     pub(super) fn out_of_level0(
         &self,
         kind: Kind,
@@ -279,9 +281,9 @@ impl Chooser<'_> {
             .or_else(|| self.with_target(kind, sources, level1, Place::Level1))
     }
 
-    /// Into Level2, together with what Level1 has of the keys, where Level2 has little of them: a
-    /// major compaction would hardly find less, and they are written once less. Not where Level1
-    /// has what is hot (PICKER-6).
+    /// Merges directly into Level2, together with the slices of Level1 at these keys, if they
+    /// overlap little of Level2. A later major compaction would hardly overlap less, and the data
+    /// is written once less. Not if Level1 has hot slices there (PICKER-6).
     fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
         let Levels { level1, level2, .. } = self.levels;
         let (smallest, largest) = hull(sources.iter().flatten())?;
@@ -306,12 +308,12 @@ impl Chooser<'_> {
 struct Level0Part<'a> {
     window: Window<'a>,
     bytes: u64,
-    /// Bytes that it meets below, for each of its own.
+    /// The bytes that it overlaps below, for each of its own.
     ratio: f64,
     warmth: u64,
 }
 
-/// A run, and the bytes of the slices before each.
+/// A run, with the total bytes of the slices before each slice.
 struct Measured<'a> {
     run: &'a Run,
     before: Vec<u64>,
@@ -328,7 +330,7 @@ impl<'a> Measured<'a> {
         Measured { run, before: std::iter::once(0).chain(sums).collect() }
     }
 
-    /// The slices that lie in a window, whole.
+    /// The slices that lie completely in a window.
     fn in_window(&self, window: &Window<'_>) -> Range<usize> {
         let from = window.after.map_or(0, |after| self.run.begun(after));
         let to = window.before.map_or(self.before.len() - 1, |before| self.run.seek(before));

@@ -13,11 +13,11 @@ use crate::level::{Run, Slice};
 use crate::manifest::Place;
 use crate::temperature::Temperature;
 
-/// What of a slice of Level1 goes down.
+/// The part of a slice of Level1 that goes down.
 struct Sinking {
     bytes: u64,
     temperature: Temperature,
-    /// Which slices of Level2 it meets.
+    /// The slices of Level2 that it overlaps.
     below: Range<usize>,
 }
 
@@ -29,18 +29,18 @@ impl Sinking {
         Sinking { bytes, temperature: kept.sinking_temperature(slice), below }
     }
 
-    /// Bytes of the slices of Level2 that it meets, but for those before one.
+    /// The bytes of the slices of Level2 that it overlaps, from slice `from` on.
     fn below_bytes(&self, from: usize, lower: &Run) -> u64 {
         let slices = lower.slices().part(from.min(self.below.end)..self.below.end);
         slices.iter().map(|slice| slice.meta.bytes).sum()
     }
 }
 
-/// Slices that could be taken down together, by their places in Level1.
+/// Slices that could go down together, by their indexes in Level1.
 struct CandidateWindow {
-    /// Bytes of Level2 that they meet, for each of theirs.
+    /// The bytes of Level2 that they overlap, for each of their own.
     ratio: f64,
-    /// How warm they are, roughly.
+    /// Their coarse temperature.
     warmth: u64,
     slices: Vec<usize>,
 }
@@ -48,15 +48,15 @@ struct CandidateWindow {
 /// The contents of an extent of Level2.
 struct ExtentContents<'a> {
     extent: &'a ExtentHandle,
-    /// Bytes of its largest blocks, about.
+    /// The approximate bytes of its largest blocks.
     block_bytes: u64,
-    /// Bytes of versions that would be dropped if they were merged now.
+    /// The bytes of versions that a merge would drop now.
     stale_bytes: u64,
 }
 
 impl Chooser<'_> {
-    /// The neighbours in Level1 that overlap the least of Level2 for their size; among about equal
-    /// ones the coldest. Hot slices are left out, as far as they may stay.
+    /// The adjacent slices of Level1 that overlap the least of Level2 for their size; of about
+    /// equal ones the coldest. Hot parts are left out, as far as they may stay.
     pub(super) fn pick_major(&self) -> Option<Pick> {
         let upper: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
         let lower = &self.levels.level2;
@@ -69,7 +69,7 @@ impl Chooser<'_> {
                 || below.iter().any(|slice| self.bars.touch(&slice.meta))
         };
         let mut windows: Vec<CandidateWindow> = Vec::new();
-        // Neighbours between which nothing is barred.
+        // Adjacent slices without barred keys between them.
         let mut free: Vec<usize> = Vec::new();
         for at in 0..=upper.len() {
             if at == upper.len() || barred(at) {
@@ -95,7 +95,7 @@ impl Chooser<'_> {
         Some(pick)
     }
 
-    /// From each of some slices on, as many as are taken down at once.
+    /// The windows that begin at each of some slices, each with as many slices as go down at once.
     fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<CandidateWindow>) {
         for (first, start) in free.iter().enumerate() {
             let (mut bytes, mut below, mut met) = (0, 0, 0);
@@ -119,21 +119,21 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether the extent of a slice, of which so many bytes are stale, is mostly empty or dead,
-    /// and could be filled better.
+    /// Whether the extent of a slice with `stale_bytes` stale bytes is mostly empty or dead, and
+    /// could be filled better.
     fn is_thin(&self, slice: &Slice, stale_bytes: u64) -> bool {
         let extent = &slice.extent;
         let used = self.used_bytes(extent, self.block_bytes(slice)).saturating_sub(stale_bytes);
         (used as f64 * self.shape.space_max) < self.slots_bytes(extent) as f64
     }
 
-    /// Bytes of a block of a slice, about: large values make large ones.
+    /// The approximate bytes of a block of a slice. Large values make large blocks.
     fn block_bytes(&self, slice: &Slice) -> u64 {
         (slice.meta.bytes / u64::from(slice.meta.blocks.max(1))).max(self.shape.block_bytes)
     }
 
-    /// Bytes of an extent that are of use, and those that a block too many would have needed: none
-    /// can be filled better.
+    /// The used bytes of an extent, plus those of a block: an extent that has no room for one more
+    /// block cannot be filled better.
     fn used_bytes(&self, extent: &ExtentHandle, block_bytes: u64) -> u64 {
         let all = self.slots_bytes(extent);
         if extent.is_in_order() { all } else { (extent.used_bytes() + block_bytes).min(all) }
@@ -143,10 +143,10 @@ impl Chooser<'_> {
         u64::from(extent.meta.slots.count) * self.shape.extent_bytes
     }
 
-    /// Of a slice's versions in Level2 those that would be dropped if they were merged now. No
-    /// snapshot needs any but the newest of each key; while one is held that may, none is dropped,
-    /// and all of them count once it has ended. Tombstones go where nothing above may have older
-    /// versions, but for those of an extent that it was tried with.
+    /// The number of a slice's versions in Level2 that a merge would drop now. If no snapshot is
+    /// older than the slice's commits, only the newest version of each key is needed; otherwise the
+    /// count is zero. Tombstones count if nothing above may have older versions, unless a merge of
+    /// their extent was tried without effect.
     fn stale_versions(&self, slice: &Slice) -> u64 {
         let (meta, counts) = (&slice.meta, &slice.meta.counts);
         let older = counts.versions - counts.keys;
@@ -163,19 +163,19 @@ impl Chooser<'_> {
         (older + tombstones).min(counts.versions)
     }
 
-    /// Whether they are many.
+    /// Whether many of a slice's versions are stale.
     fn is_stale(&self, slice: &Slice) -> bool {
         let stale = self.stale_versions(slice);
         stale > 0 && stale * 4 >= slice.meta.counts.versions
     }
 
-    /// Bytes of those, about.
+    /// The approximate bytes of a slice's stale versions.
     fn stale_bytes(&self, slice: &Slice) -> u64 {
         let stale = self.stale_versions(slice) as f64 / slice.meta.counts.versions.max(1) as f64;
         (slice.meta.bytes as f64 * stale) as u64
     }
 
-    /// The extents of Level2, with the bytes of a block in each and the bytes that are stale.
+    /// The extents of Level2, with the bytes of a block and the stale bytes of each.
     fn extents_of_level2(&self) -> FxHashMap<ExtentId, ExtentContents<'_>> {
         let mut extents: FxHashMap<ExtentId, ExtentContents<'_>> = FxHashMap::default();
         for slice in self.levels.level2.slices() {
@@ -196,15 +196,15 @@ impl Chooser<'_> {
             .values()
             .map(|of| self.used_bytes(of.extent, of.block_bytes).saturating_sub(of.stale_bytes));
         let used: u64 = used.sum();
-        // A few extents are no matter, however little is in them.
+        // A few extents do not matter, even if they are nearly empty.
         if all < used + 4 * self.shape.extent_bytes {
             return 0.0;
         }
         all as f64 / used.max(1) as f64 / self.shape.space_max
     }
 
-    /// Neighbours in Level2 from whose thin extents the most slots come back, as far as
-    /// `input_bytes` go. Those between them stay where they are.
+    /// Adjacent slices of Level2 whose thin extents free the most slots, up to `input_bytes`. Full
+    /// slices between them stay where they are.
     pub(super) fn pick_self_major(&self) -> Option<Pick> {
         let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
         let extents = self.extents_of_level2();
@@ -216,7 +216,7 @@ impl Chooser<'_> {
         for free in level2.split(barred) {
             let Some(first) = free.iter().position(|slice| wasteful(slice)) else { continue };
             let mut bytes = 0;
-            // Of each extent what is met here.
+            // For each extent, the bytes of its slices met so far.
             let mut met: FxHashMap<ExtentId, (&ExtentHandle, u64)> = FxHashMap::default();
             let (mut gain, mut last) = (0, first);
             for (at, slice) in free.iter().enumerate().skip(first) {
@@ -230,7 +230,7 @@ impl Chooser<'_> {
                     (freed + self.slots_bytes(extent), used + extent.used_bytes())
                 });
                 let stale = self.stale_versions(slice) > 0;
-                // The output is full, except for a block each and the last extent.
+                // The output extents are full, except for one block in each and the last extent.
                 let full = self.shape.extent_bytes - self.shape.block_bytes;
                 let now = freed.saturating_sub(used.div_ceil(full) * self.shape.extent_bytes);
                 if now > gain || stale {

@@ -16,13 +16,13 @@ use crate::manifest::Place;
 const MEMTABLE_BYTES: u64 = 16 << 20;
 /// Bytes of a row in an extent.
 const ROW_BYTES: u64 = 220;
-/// Different rows of a memtable, which has more to say of each than the row.
+/// The distinct rows of a memtable, which takes more memory for each than the row.
 const MEMTABLE_ROWS: usize = 14_000;
 /// Rows that were loaded.
 const LOADED: u32 = 9_000_000;
 
 /// A sub-table in which some rows are updated, most often the same ones, and others are inserted
-/// past all that there are and updated soon.
+/// past all existing ones and updated soon.
 struct Mix {
     shape: Shape,
     levels: Levels,
@@ -39,12 +39,12 @@ struct Mix {
     largest: u64,
 }
 
-/// Ranks by Zipf's distribution with an exponent of 0.99, about.
+/// Ranks of approximately a Zipf distribution with an exponent of 0.99.
 struct Zipf(f64);
 
 impl Zipf {
     fn draw(&self, rng: &mut Rng) -> u64 {
-        // The inverse of the distribution function of its continuous twin.
+        // The inverse distribution function of the continuous version.
         let share = rng.below(1 << 40) as f64 / (1u64 << 40) as f64;
         let power = 0.01;
         let all = (self.0 + 1.0).powf(power) - 1.0;
@@ -53,7 +53,7 @@ impl Zipf {
 }
 
 impl Mix {
-    /// Of a table's rows the last ones, from a share on.
+    /// A sub-table with the last rows of a table, from a share of them on.
     fn new(shape: Shape, from: f64, seed: u64) -> Mix {
         let from = (f64::from(LOADED) * from) as u32;
         let mut mix = Mix {
@@ -75,7 +75,7 @@ impl Mix {
         mix
     }
 
-    /// What a memtable gathers of the sub-table's keys.
+    /// The sub-table's keys in one memtable.
     fn memtable(&mut self) -> Vec<u32> {
         let mut keys = BTreeSet::new();
         while keys.len() < MEMTABLE_ROWS {
@@ -100,7 +100,7 @@ impl Mix {
         keys.into_iter().collect()
     }
 
-    /// A number of memtables.
+    /// Flushes a number of memtables.
     fn after(mut self, memtables: usize) -> Mix {
         for _ in 0..memtables {
             self.flush();
@@ -145,7 +145,7 @@ impl Mix {
         self.levels = self.levels.apply(&edit).unwrap();
     }
 
-    /// Bytes that compactions wrote for each that was flushed.
+    /// The bytes that compactions wrote for each flushed byte.
     fn times(&self) -> f64 {
         self.written.iter().sum::<u64>() as f64 / self.flushed as f64
     }
@@ -156,8 +156,9 @@ fn shape(even_level0: bool) -> Shape {
     Shape { level0_target, even_level0, ..shape_for(MEMTABLE_BYTES / 3) }
 }
 
-/// What a sub-table of the last rows comes to, after as many memtables as a run has, and at most:
-/// bytes written for each that was flushed, the largest compaction, and sub-levels on average.
+/// The results for a sub-table with the last rows after as many memtables as in a benchmark run:
+/// bytes written for each flushed byte, the largest compaction, and the average number of
+/// sub-levels.
 fn outcome(even_level0: bool, from: f64) -> (f64, u64, f64) {
     let (mut times, mut mix) = (0.0_f64, Mix::new(shape(even_level0), from, 42).after(60));
     for _ in 0..10 {

@@ -78,7 +78,7 @@ pub(crate) struct Shape {
     pub(crate) level0_limit: usize,
     /// Bytes that Level1 may always hold.
     pub(crate) level1_bytes_min: u64,
-    /// Bytes that Level0 may hold however little is below it.
+    /// Bytes that Level0 may hold even if little is below it.
     pub(crate) level0_bytes: u64,
     /// The size of Level0 as a share of what is below it.
     pub(crate) level0_share: f64,
@@ -194,7 +194,7 @@ impl Pick {
     }
 }
 
-/// The first and the last key of slices; `None` where there are none.
+/// The first and the last key of slices; `None` if there are none.
 pub(crate) fn hull<'a>(
     slices: impl Iterator<Item = &'a Arc<Slice>>,
 ) -> Option<(&'a [u8], &'a [u8])> {

@@ -15,10 +15,10 @@
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
 
-/// From which temperature on an extent rises, and from which on it stays there: by one step, and by
-/// two.
+/// The temperatures from which on an extent moves up, and from which on it stays there: for one
+/// step, and for two.
 const STEPS: [(u32, u32); 2] = [(HOT, COLD), (HOTTEST, HOT)];
-/// One yields to another that is so many times as hot.
+/// An extent yields to another one that is this many times as hot.
 const YIELDS: u32 = 4;
 /// The share of a device that moves leave free.
 const SPARED: f64 = 0.05;
@@ -27,23 +27,23 @@ const SPARED: f64 = 0.05;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Lodger {
     pub(crate) bytes: u64,
-    /// Where it is.
+    /// Its present class.
     pub(crate) class: DeviceClass,
-    /// Whether it is to leave from there.
+    /// Whether it must leave its folder.
     pub(crate) leaving: bool,
-    /// Where its level is meant to be.
+    /// The class that its level is meant for.
     pub(crate) meant: DeviceClass,
-    /// How often it was read lately, for each slot that it takes.
+    /// Its temperature, for each slot that it takes.
     pub(crate) temperature: Temperature,
 }
 
-/// Whether a class takes an extent of this many bytes.
+/// Whether a class has room for an extent of this many bytes.
 fn takes(room: &Room, bytes: u64) -> bool {
     room.free.saturating_sub(bytes) as f64 > room.all as f64 * SPARED
 }
 
-/// At most so many moves: which of the lodgers, and where to. `rooms` are those of the classes that
-/// there are, the fastest first.
+/// Picks at most `most` moves: the indexes of the lodgers, and their targets. `rooms` are the
+/// existing classes, the fastest first.
 pub(crate) fn pick_moves(
     lodgers: &[Lodger],
     rooms: &[Room],
@@ -54,8 +54,8 @@ pub(crate) fn pick_moves(
     let mut wishes: Vec<(u8, Temperature, usize, DeviceClass)> = Vec::new();
     for (at, lodger) in lodgers.iter().enumerate() {
         let target = target(lodger, &classes);
-        // Those that warmed up come before those that cooled down; of the first the warmest, of the
-        // others the coolest.
+        // Extents that warmed up come before those that cooled down: the warmest first of the
+        // former, the coolest first of the latter.
         let (rank, order) = match (lodger.leaving, target < lodger.class) {
             (true, _) => (0, lodger.temperature),
             (false, true) => (1, Temperature(u32::MAX - lodger.temperature.0)),
@@ -73,7 +73,7 @@ pub(crate) fn pick_moves(
             break;
         }
         let lodger = &lodgers[at];
-        // One that must leave takes what room there is.
+        // An extent that must leave takes any room.
         let room = rooms
             .iter_mut()
             .filter(|room| room.class == target || lodger.leaving)
@@ -84,7 +84,7 @@ pub(crate) fn pick_moves(
             picked.push((at, room.class));
             continue;
         }
-        // MOVE-PICK-5: the next pick finds the room that this one makes.
+        // MOVE-PICK-5: the next pick finds the room that this one frees.
         let yields = |guest: &usize| {
             let guest = &lodgers[*guest];
             guest.class == target && guest.temperature.0 * YIELDS <= lodger.temperature.0
@@ -102,7 +102,7 @@ pub(crate) fn pick_moves(
     picked
 }
 
-/// Those that are on a device because they are warm, and for nothing else: the coolest first.
+/// The extents that are on a device only because they are warm, the coolest first.
 fn guests(lodgers: &[Lodger], classes: &[DeviceClass]) -> Vec<usize> {
     let is_guest = |lodger: &Lodger| {
         !lodger.leaving && lodger.class < lodger.meant && target(lodger, classes) <= lodger.class
@@ -112,8 +112,8 @@ fn guests(lodgers: &[Lodger], classes: &[DeviceClass]) -> Vec<usize> {
     guests
 }
 
-/// Where an extent should be: one that is meant for the slowest device is as many steps above it as
-/// it is warm enough for.
+/// The class where an extent should be. An extent that is meant for the slowest device is as many
+/// steps above it as its temperature allows.
 fn target(lodger: &Lodger, classes: &[DeviceClass]) -> DeviceClass {
     if classes.last() != Some(&lodger.meant) {
         return lodger.meant;
@@ -170,11 +170,11 @@ mod tests {
         let up = [(8, Fast), (7, Fast), (4, Ssd), (5, Ssd), (2, Fast)];
         assert_eq!(picked, [&up[..], &[(3, Hdd), (6, Hdd)]].concat());
         assert_eq!(pick_moves(&lodgers, &all(), 1), [(8, Fast)]);
-        // Of two classes there is one step.
+        // Between two classes there is one step.
         let rooms = [room(Fast, 500), room(Hdd, 500)];
         let lodgers = [lodger(Hdd, Hdd, HOT), lodger(Hdd, Hdd, HOTTEST)];
         assert_eq!(pick_moves(&lodgers, &rooms, 9), [(1, Fast), (0, Fast)]);
-        // With one class there is nowhere to go.
+        // With one class there is no move.
         let lodgers = [lodger(Ssd, Ssd, 0), lodger(Ssd, Ssd, 999)];
         assert_eq!(pick_moves(&lodgers, &[room(Ssd, 500)], 9), []);
     }
@@ -221,7 +221,7 @@ mod tests {
         let rooms = [room(Fast, 65), room(Hdd, 490)];
         let after = [lodger(Hdd, Hdd, HOT / 4), lodger(Hdd, Hdd, HOT)];
         assert_eq!(pick_moves(&after, &rooms, 9), [(1, Fast)]);
-        // Two that rise take two places, and none is given twice.
+        // Two extents that move up take two places, and no place is taken twice.
         let two = [&of(4 * HOT)[..], &[lodger(Hdd, Hdd, 2 * HOT)]].concat();
         assert_eq!(pick_moves(&two, &full, 9), [(3, Hdd), (2, Hdd)]);
         assert_eq!(

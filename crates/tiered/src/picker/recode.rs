@@ -18,12 +18,11 @@ use crate::level::{Levels, Run};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// Of a sub-table at rest, the least share of its bytes that is worth to be compressed above
-/// Level2.
+/// The least share of a resting sub-table's bytes above Level2 that is worth compressing.
 const SHARE_AT_REST: u64 = 10;
 
-/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is
-/// worth the work once it is at rest: so many bytes at the least.
+/// Whether enough of a sub-table is above Level2 and not compressed with this coding that
+/// compressing it is worth the work once it is at rest: at least `least` bytes.
 pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u64) -> bool {
     let plain: u64 = levels
         .level1
@@ -36,16 +35,16 @@ pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u
     above >= bytes_least && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
 }
 
-/// Of the bytes that are worth it, the share up to which a slice that needs nothing is taken along
-/// with its neighbours.
+/// The share of the least bytes up to which a slice that needs no recoding is taken along with its
+/// neighbours.
 const BRIDGE_SHARE: u64 = 16;
 
-/// The first neighbours in a run that are not hot and whose extents were written with less than
-/// this coding, if they have as many bytes as are worth it, and as far as `bytes_most` go.
+/// The first adjacent slices of a run that are not hot and whose extents were written with a weaker
+/// coding, if they have enough bytes to be worth it, up to `bytes_most`.
 ///
-/// A small slice between them that was compressed already is taken along: merges leave such where
-/// the ends of their inputs met, every few extents, and neighbours that they part would never be
-/// worth it.
+/// A small slice between them that is compressed already is taken along. Merges leave such slices
+/// every few extents, where their inputs' ends met, and the slices between them would otherwise
+/// never have enough bytes.
 pub(crate) fn pick_recoding(
     run: &Run,
     place: Place,
@@ -53,7 +52,7 @@ pub(crate) fn pick_recoding(
     bytes_least: u64,
     bytes_most: u64,
 ) -> Option<Pick> {
-    // How many of those found there are up to the last that is to be recompressed.
+    // The number of slices found, the number up to the last one to recompress, and their bytes.
     let (mut found, mut worthy, mut bytes) = (Vec::new(), 0, 0);
     for slice in run.slices() {
         let is_hot = slice.temperature().warmth() == Warmth::Hot;

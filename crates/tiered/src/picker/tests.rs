@@ -15,8 +15,9 @@ use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
-/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is
-/// tombstones, then `~reads` of each of its eight regions, or of some of them: `~9` or `~0,9,9`.
+/// `smallest-largest`, then `*bytes` if these are not those of a full extent, then `!` if half of
+/// it is tombstones, then `~reads` of each of its eight regions, or of some of them: `~9` or
+/// `~0,9,9`.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
     let (text, reads) = text.split_once('~').unwrap_or((text, "0"));
     let reads: Vec<u64> = reads.split(',').map(|count| count.parse().unwrap()).collect();
@@ -164,7 +165,8 @@ fn scripts() {
     }
 }
 
-/// Random levels, bars and temperatures; every pick keeps PICKER-1 to PICKER-4 and PICKER-6.
+/// With random levels, bars and temperatures, every pick satisfies PICKER-1 to PICKER-4 and
+/// PICKER-6.
 #[test]
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
@@ -269,8 +271,8 @@ fn keeps_its_promises(levels: &Levels, bars: &Conflicts, pick: &Pick) {
     assert!(pick.inputs().count() > 0, "PICKER-3");
     let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
     if let Place::Level0(number) = pick.target {
-        // The sub-levels that become one, of all keys or between bars, are neighbours, and the
-        // newest of them gives it its number.
+        // The merged sub-levels, with all keys or between bars, are adjacent, and the result has
+        // the number of the newest.
         let taken = |run: &Arc<Run>| run.slices().iter().any(is_chosen);
         let from = level0.iter().position(taken).unwrap();
         let last = level0.iter().rposition(taken).unwrap();
@@ -290,8 +292,8 @@ fn keeps_its_promises(levels: &Levels, bars: &Conflicts, pick: &Pick) {
     }
 }
 
-/// A letter a slice: `p` plain, `h` plain and hot, `c` compressed, each of 100 bytes; `s`
-/// compressed, of 5. The answer is which of them are picked: from the first to the last.
+/// One letter for each slice: `p` plain, `h` plain and hot, `c` compressed, each of 100 bytes; `s`
+/// compressed, of 5 bytes. Returns the first and the last picked slice.
 fn recoded(letters: &str, least: u64, most: u64) -> Option<(usize, usize)> {
     let slices = letters.chars().enumerate().map(|(at, letter)| {
         let bytes = if letter == 's' { 5 } else { 100 };
@@ -320,7 +322,7 @@ fn neighbours_are_recompressed_with_the_little_between_them_that_is_already() {
         ("ppp", None),
         ("pppp", Some((0, 3))),
         ("cppppc", Some((1, 4))),
-        // Too little of each; but what parts them is next to nothing.
+        // Too little on each side, but the slice between them is very small.
         ("pppcppp", None),
         ("pppsppp", Some((0, 6))),
         ("spsspsppss", Some((1, 7))),

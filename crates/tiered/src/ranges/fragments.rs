@@ -8,7 +8,7 @@ use super::{Fragment, Mark, RangeTombstones};
 
 type FragmentEnds = (Arc<[u8]>, Option<Arc<[u8]>>);
 
-/// The keys of a fragment that are in a range; `None` where there are none.
+/// The keys of a fragment that are in a range; `None` if there are none.
 pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<FragmentEnds> {
     let start = match *fragment.start < *range.start {
         true => range.start.into(),
@@ -22,10 +22,10 @@ pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<Frag
     end.as_ref().is_none_or(|end| *start < **end).then_some((start, end))
 }
 
-/// A list on the way from its first key to its last.
+/// A walk over a list, from its first key to its last.
 struct FragmentWalk<'a> {
     rest: std::slice::Iter<'a, Fragment>,
-    /// The fragment at hand, and where what is left of it begins.
+    /// The current fragment, and the key at which the rest of it begins.
     at: Option<(&'a Fragment, &'a Arc<[u8]>)>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> FragmentWalk<'a> {
         self.at = self.rest.next().map(|fragment| (fragment, &fragment.start));
     }
 
-    /// Leaves behind what comes before a key; everything for `None`.
+    /// Skips what comes before a key; everything for `None`.
     fn pass(&mut self, key: Option<&'a Arc<[u8]>>) {
         let Some((fragment, start)) = self.at else { return };
         match key {
@@ -52,7 +52,7 @@ impl<'a> FragmentWalk<'a> {
     }
 }
 
-/// The list that has, of all keys, the marks that `of` makes of those in two lists.
+/// Combines two lists: each key gets the marks that `of` returns for its marks in both.
 pub(super) fn combine(
     one: &RangeTombstones,
     other: &RangeTombstones,
@@ -61,7 +61,7 @@ pub(super) fn combine(
     let mut all: Vec<Fragment> = Vec::with_capacity(one.len() + other.len());
     let (mut a, mut b) = (FragmentWalk::new(one), FragmentWalk::new(other));
     loop {
-        // The next keys for which both say the same throughout.
+        // The next range of keys whose marks do not change in either list.
         let starts = a.at.iter().chain(&b.at).map(|(_, start)| *start);
         let Some(start) = starts.min() else { break };
         let bounds = [a.at, b.at].into_iter().flatten().filter_map(|(fragment, from)| {
@@ -76,7 +76,7 @@ pub(super) fn combine(
         };
         let marks = of(&marks(&a), &marks(&b));
         match all.last_mut() {
-            // Neighbours that say the same are one.
+            // Adjacent fragments with equal marks are joined.
             Some(last) if last.end.as_ref() == Some(start) && last.marks == marks => {
                 last.end = end.cloned();
             }

@@ -60,34 +60,34 @@ use spillway_base::{Csn, KeyRange};
 
 use fragments::{combine, intersect};
 
-/// What a range tombstone says of its keys.
+/// The mark of a range tombstone on its keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Mark {
-    /// The commit that deleted.
+    /// The deleting commit.
     pub(crate) csn: Csn,
-    /// Versions up to this one.
+    /// The newest version that it deletes.
     pub(crate) upto: Csn,
 }
 
 impl Mark {
-    /// The mark of a commit; of its own versions it says nothing (RANGE-TOMBSTONE-2).
+    /// The mark of a commit. It does not hide the commit's own versions (RANGE-TOMBSTONE-2).
     pub(crate) fn new(csn: Csn, upto: Csn) -> Mark {
         Mark { csn, upto: upto.min(Csn(csn.0.saturating_sub(1))) }
     }
 
-    /// What both say together to who sees both.
+    /// The combined mark for a snapshot that sees both.
     pub(crate) fn and(self, other: Mark) -> Mark {
         Mark { csn: self.csn.max(other.csn), upto: self.upto.max(other.upto) }
     }
 }
 
-/// Keys with the marks over them.
+/// A range of keys with equal marks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Fragment {
     start: Arc<[u8]>,
     /// The first key past it; `None` is past every key.
     end: Option<Arc<[u8]>>,
-    /// The newest first; there is one.
+    /// The newest first; at least one.
     marks: Vec<Mark>,
 }
 
@@ -102,17 +102,17 @@ impl Fragment {
     }
 }
 
-/// Ranges of keys that were deleted at once, in key order.
+/// The range tombstones: ranges of keys that were deleted as one operation, in key order.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct RangeTombstones {
     fragments: Vec<Fragment>,
 }
 
 impl RangeTombstones {
-    /// None.
+    /// No range tombstones.
     pub(crate) const NONE: RangeTombstones = RangeTombstones { fragments: Vec::new() };
 
-    /// One; none where the range has no keys.
+    /// One range tombstone; none if the range has no keys.
     pub(crate) fn one(range: KeyRange<'_>, mark: Mark) -> RangeTombstones {
         if range.is_empty() {
             return RangeTombstones::NONE;
@@ -127,8 +127,8 @@ impl RangeTombstones {
         self.fragments.is_empty()
     }
 
-    /// The fragments there are: ranges that do not overlap, in key order, each with the commits
-    /// that deleted it, the newest first, and up to which version.
+    /// The fragments: ranges that do not overlap, in key order. Each has the commits that deleted
+    /// it, the newest first, with the newest version that each deletes.
     pub fn iter(&self) -> impl Iterator<Item = (KeyRange<'_>, impl Iterator<Item = (Csn, Csn)>)> {
         self.fragments.iter().map(|fragment| {
             let marks = fragment.marks.iter().map(|mark| (mark.csn, mark.upto));
@@ -136,7 +136,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Gives each fragment's keys with each of its marks.
+    /// Passes on each fragment's keys with each of its marks.
     pub(crate) fn each(&self, mut give: impl FnMut((Box<[u8]>, Option<Box<[u8]>>), Mark)) {
         for fragment in &self.fragments {
             for mark in &fragment.marks {
@@ -146,22 +146,22 @@ impl RangeTombstones {
         }
     }
 
-    /// How many fragments there are.
+    /// The number of fragments.
     pub(crate) fn len(&self) -> usize {
         self.fragments.len()
     }
 
-    /// Bytes of memory, about.
+    /// The approximate bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         let of = |fragment: &Fragment| {
             let keys = fragment.start.len() + fragment.end.as_ref().map_or(0, |end| end.len());
-            // Counts of references, and the list itself.
+            // Reference counts, and the list itself.
             size_of::<Fragment>() + keys + 64 + fragment.marks.len() * size_of::<Mark>()
         };
         self.fragments.iter().map(of).sum()
     }
 
-    /// The place of the fragment that a key is in, or of the next.
+    /// The index of the fragment that has a key, or of the next one.
     fn seek(&self, key: &[u8]) -> usize {
         self.fragments
             .partition_point(|fragment| fragment.end.as_ref().is_some_and(|end| **end <= *key))
@@ -171,25 +171,26 @@ impl RangeTombstones {
         self.fragments.get(self.seek(key)).filter(|fragment| *fragment.start <= *key)
     }
 
-    /// Those fragments that may have a key from `smallest` to `largest`, both included.
+    /// The fragments that may have a key from `smallest` to `largest`, both included.
     fn between(&self, smallest: &[u8], largest: &[u8]) -> &[Fragment] {
         let from = self.seek(smallest);
         let count = self.fragments[from..].partition_point(|next| *next.start <= *largest);
         &self.fragments[from..from + count]
     }
 
-    /// What it says of a key to a snapshot (RANGE-TOMBSTONE-1).
+    /// The mark of a key for a snapshot (RANGE-TOMBSTONE-1).
     pub(crate) fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
         let seen = self.find(key)?.marks.iter().filter(|mark| mark.csn <= snapshot);
         seen.copied().reduce(Mark::and)
     }
 
-    /// Whether it hides a version of a key from everybody who sees all of it.
+    /// Whether it hides a version of a key from every snapshot that sees all marks.
     pub(crate) fn hides(&self, key: &[u8], version: Csn) -> bool {
         self.find(key).is_some_and(|fragment| fragment.upto() >= version)
     }
 
-    /// The keys around one of which it hides the same versions, and up to which: at least this one.
+    /// The range of keys around one whose same versions it hides, and the newest version that it
+    /// hides there, if it hides this version.
     pub(crate) fn around(&self, key: &[u8], version: Csn) -> Option<(KeyRange<'_>, Csn)> {
         let fragment = self.find(key)?;
         (fragment.upto() >= version).then(|| (fragment.range(), fragment.upto()))
@@ -223,10 +224,10 @@ impl RangeTombstones {
         self.between(smallest, largest).iter().any(|fragment| fragment.upto() >= oldest)
     }
 
-    /// What several lists have together.
+    /// The union of several lists.
     pub(crate) fn all(mut lists: Vec<RangeTombstones>) -> RangeTombstones {
-        // By pairs, so that each fragment is gone through as often as there are halvings, and not
-        // once for each list.
+        // In pairs, so that each fragment is visited a logarithmic number of times, and not once
+        // for each list.
         while lists.len() > 1 {
             let odd = if lists.len() % 2 == 1 { lists.pop() } else { None };
             let pairs = lists.chunks_exact(2).map(|pair| pair[0].union(&pair[1]));
@@ -235,13 +236,13 @@ impl RangeTombstones {
         lists.pop().unwrap_or_default()
     }
 
-    /// The keys from its first to its last fragment; `None` where there are none.
+    /// The keys from its first to its last fragment; `None` if it is empty.
     pub(crate) fn hull(&self) -> Option<KeyRange<'_>> {
         let (first, last) = (self.fragments.first()?, self.fragments.last()?);
         Some(KeyRange::new(&first.start, last.end.as_deref()))
     }
 
-    /// With what another has.
+    /// The union with another list.
     pub(crate) fn union(&self, other: &RangeTombstones) -> RangeTombstones {
         if other.is_empty() {
             return self.clone();
@@ -254,7 +255,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Without what another has.
+    /// The difference to another list.
     pub(crate) fn minus(&self, other: &RangeTombstones) -> RangeTombstones {
         if self.is_empty() || other.is_empty() {
             return self.clone();
@@ -264,7 +265,7 @@ impl RangeTombstones {
         })
     }
 
-    /// What of it lies in a range.
+    /// The part of it that lies in a range.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> RangeTombstones {
         let from = self.seek(range.start);
         let count = self.fragments[from..]
@@ -276,13 +277,13 @@ impl RangeTombstones {
         RangeTombstones { fragments: parts.collect() }
     }
 
-    /// Each fragment with other marks; those that are left with none go.
+    /// Replaces the marks of each fragment. Fragments without marks are removed.
     fn with_marks(&self, change: impl Fn(&Fragment) -> Vec<Mark>) -> RangeTombstones {
         let all = self.fragments.iter().map(|old| Fragment { marks: change(old), ..old.clone() });
         RangeTombstones { fragments: all.filter(|fragment| !fragment.marks.is_empty()).collect() }
     }
 
-    /// What a snapshot sees of it: of each fragment one mark (RANGE-TOMBSTONE-1).
+    /// The part that a snapshot sees: one mark for each fragment (RANGE-TOMBSTONE-1).
     pub(crate) fn at(&self, snapshot: Csn) -> RangeTombstones {
         self.with_marks(|fragment| {
             let seen = fragment.marks.iter().filter(|mark| mark.csn <= snapshot);
@@ -290,16 +291,16 @@ impl RangeTombstones {
         })
     }
 
-    /// Those marks that hold by a rule.
+    /// Only the marks that satisfy a rule.
     pub(crate) fn only(&self, holds: impl Fn(&Mark) -> bool) -> RangeTombstones {
         self.with_marks(|old| old.marks.iter().filter(|mark| holds(mark)).copied().collect())
     }
 
-    /// Without the marks that tell no live snapshot, and none to come, anything that another does
-    /// not tell. `live` ascends.
+    /// Without the marks that are redundant for every live and future snapshot, because another
+    /// mark hides the same. `live` ascends.
     pub(crate) fn pruned(&self, live: &[Csn]) -> RangeTombstones {
         let told_by = |mark: &Mark, other: &Mark| {
-            // Everybody who sees the mark sees the other.
+            // Every snapshot that sees the mark also sees the other one.
             let seen = other.csn <= mark.csn || {
                 let first = live.partition_point(|snapshot| *snapshot < mark.csn);
                 live.get(first).is_some_and(|snapshot| *snapshot >= other.csn)
@@ -308,7 +309,7 @@ impl RangeTombstones {
         };
         self.with_marks(|fragment| {
             let mut kept = fragment.marks.clone();
-            // One after another, so that of two that tell the same one stays.
+            // One after another, so that one of two equal marks stays.
             let mut at = 0;
             while let Some(mark) = kept.get(at) {
                 match kept.iter().any(|other| told_by(mark, other)) {
@@ -320,8 +321,8 @@ impl RangeTombstones {
         })
     }
 
-    /// Cuts every fragment's mark off that holds by a rule, outside of what `needed` answers for
-    /// its keys and it: from the first to the last of the keys, both included.
+    /// Limits each fragment's marks that satisfy a rule to the keys that `needed` returns for the
+    /// fragment's keys and the mark: from the first to the last key, both included.
     pub(crate) fn trimmed<'k>(
         &self,
         holds: impl Fn(&Mark) -> bool,

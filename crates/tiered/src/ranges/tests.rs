@@ -8,11 +8,11 @@ use spillway_base::rng::Rng;
 use super::*;
 
 thread_local! {
-    /// How many fragments this thread has brought together.
+    /// The number of fragments that this thread has combined.
     pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Keys are single bytes, of which there are so many, and what comes after them all.
+/// The number of keys, which are single bytes.
 const KEYS: u8 = 24;
 
 type Set = BTreeSet<(u8, Mark)>;
@@ -35,7 +35,7 @@ fn list(rng: &mut Rng) -> (RangeTombstones, Set) {
     (list, set)
 }
 
-/// What a list says of each key, and that its form is the only one.
+/// The marks of each key. Also checks that the list has its unique form.
 fn set_of(list: &RangeTombstones) -> Set {
     for fragment in &list.fragments {
         assert!(!fragment.range().is_empty() && !fragment.marks.is_empty());
@@ -60,7 +60,7 @@ fn lists_are_added_taken_and_cut_like_sets() {
         assert_eq!(set_of(&one), a);
         assert_eq!(set_of(&one.union(&other)), &a | &b);
         assert_eq!(set_of(&one.minus(&other)), &a - &b);
-        // One form for each set.
+        // Equal sets have equal lists.
         assert_eq!(one.minus(&other).union(&other), other.union(&one));
         let (low, high) = (rng.below(24) as u8, rng.below(24) as u8);
         let within = one.within(KeyRange::new(&[low], Some(&[high])));
@@ -97,8 +97,8 @@ fn range_tombstone_1_of_each_key_is_told_what_hides_it() {
         let (smallest, number) = (rng.below(24) as u8, Csn(rng.below(7)));
         let largest = smallest + rng.below(u64::from(KEYS - smallest)) as u8;
         let hides = |key: u8| of(key).any(|mark| mark.upto >= number);
-        // Between two keys that are one byte there are longer ones, so no gap may be left, and none
-        // is here.
+        // Between two keys of one byte there are longer ones. Adjacent fragments leave no gap for
+        // those.
         let all = (smallest..=largest).all(hides);
         assert_eq!(list.hides_all(&[smallest], &[largest], number), all);
         let any = (smallest..=largest).any(hides);

@@ -9,13 +9,13 @@ use crate::block::Entry;
 use crate::memtable::{Memtable, Places, TreePlace};
 use crate::tombstone_skip::Gap;
 
-/// A row with more bytes is given alone, and ends what is given before it: to look at many of them
-/// first, and at what they have afterwards, waits for memory twice. Of what is shorter, as entries
-/// of indexes are, the first look brings all.
+/// A row with more bytes is lent alone, and ends the batch before it: reading the heads of many
+/// such rows first, and their contents afterwards, would miss the cache twice. For shorter rows,
+/// such as index entries, the first access loads everything.
 const LENT_BYTES_MAX: usize = 96;
 
-/// Keys without a version for the snapshot that a look ahead passes before it ends (SOURCE-5): the
-/// steps that follow pass the others, and are not made by who has enough.
+/// The most keys without a visible version that one extension passes (SOURCE-5). Later steps pass
+/// the others, and a caller with enough rows does not make them.
 pub(super) const UNSEEN_MAX: usize = 16;
 
 /// Rows of a memtable.
@@ -25,13 +25,13 @@ pub(crate) struct MemtableSource {
     direction: Direction,
     snapshot: Csn,
     place: Option<TreePlace>,
-    /// The places of the rows that it was extended to.
+    /// The places of the rows that it was extended over.
     lent: Vec<TreePlace>,
     /// The most keys that it requests the next time.
     lent_max: usize,
-    /// Whether what it came to last is no row to the snapshot.
+    /// Whether the last key is not a row at the snapshot.
     passing: bool,
-    /// The keys behind its position, the next one last, while it passes keys that are no rows.
+    /// The keys behind its position, the next one last, while it passes keys that are not rows.
     ahead: Vec<TreePlace>,
 }
 
@@ -64,22 +64,22 @@ impl MemtableSource {
         }
     }
 
-    /// The place behind the one on which it stands.
+    /// The place after the current one.
     #[inline]
     fn next(&self) -> TreePlace {
         self.ahead.last().copied().unwrap_or_else(|| self.step(self.place))
     }
 
-    /// Goes there.
+    /// Moves to a place.
     #[inline]
     fn go_to(&mut self, next: TreePlace) {
         self.place = Some(next);
         self.ahead.pop();
     }
 
-    /// Stands on a key that is no row. From the second such key on, the source requests the memory
-    /// of all keys behind it in the leaf at once: a queue's head has many, and each would be waited
-    /// for. Keys that are inserted between them meanwhile are no rows at the snapshot (E2).
+    /// Called on a key that is not a row. From the second such key on, the source prefetches all
+    /// keys behind it in the leaf at once: the head of a queue has many, and each would be a cache
+    /// miss. Keys that are inserted between them meanwhile are not rows at the snapshot (E2).
     fn passes(&mut self) {
         if self.passing
             && self.ahead.is_empty()
@@ -94,7 +94,7 @@ impl MemtableSource {
         self.passing = true;
     }
 
-    /// Whether there is a key at a place, inside of the bounds.
+    /// Whether a place has a key inside of the bounds.
     #[inline]
     fn is_inside(&self, place: TreePlace) -> bool {
         let key = self.memtable.key(place);
@@ -125,14 +125,14 @@ impl MemtableSource {
         is_value
     }
 
-    /// As [`super::Source::lends`]: where it stands on a short row.
+    /// As [`super::Source::lends`]: whether it stands on a short row.
     #[inline]
     pub(super) fn lends(&self) -> bool {
         self.entry().payload() <= LENT_BYTES_MAX
     }
 
-    /// As [`super::Source::extend`]. What lies in a leaf of the memtable is asked for at once,
-    /// before the first of it is looked at.
+    /// As [`super::Source::extend`]. All entries of a leaf are prefetched at once, before the first
+    /// one is read.
     pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         let Some(mut place) = self.place else { return 1 };
         let most = most.min(self.lent_max);
@@ -162,7 +162,7 @@ impl MemtableSource {
                     Some(Some(value)) if key.len() + value.len() <= LENT_BYTES_MAX => {
                         self.lent.push(*next);
                     }
-                    // Keys that are no rows at the snapshot are passed.
+                    // Pass keys that are not rows at the snapshot.
                     None if unseen < UNSEEN_MAX => unseen += 1,
                     _ => break 'rows,
                 }
@@ -227,7 +227,7 @@ impl MemtableSource {
     }
 
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
-        // Versions that are installed from now on are no rows at this snapshot.
+        // Versions that are installed from now on are not rows at this snapshot.
         let is_hidden = self.memtable.csn_max() <= upto;
         if is_hidden {
             self.bounds = self.bounds.past(hidden, self.direction);

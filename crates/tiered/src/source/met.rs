@@ -4,22 +4,22 @@ use std::cell::Cell;
 
 use spillway_base::Direction;
 
-/// Where several rows came from at once.
+/// The origin of several rows that were lent together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Of {
     Memtable,
     /// Entries of a block, each of which is a row.
     Beside,
-    /// Of those: where another source's key was sought in the block.
+    /// As `Beside`, with a search for another source's key in the block.
     Sought,
-    /// Of those: backwards, where the block has that key too.
+    /// As `Sought`, backwards, if the block has that key too.
     There,
-    /// Entries of a block that had to be looked at.
+    /// Entries of a block that had to be checked one by one.
     Each,
 }
 
-/// Times that there were several rows: of what, forward and backward, and without and with a key of
-/// another source that they have to come before.
+/// The number of times that several rows were lent, by origin, direction, and without or with a key
+/// of another source as the limit.
 pub(crate) type Lent = [[[u64; 2]; 2]; 5];
 
 thread_local! {
@@ -28,12 +28,12 @@ thread_local! {
     static LENT: Cell<Lent> = const { Cell::new([[[0; 2]; 2]; 5]) };
 }
 
-/// A look ahead came to a key of a memtable.
+/// Counts a key of a memtable that an extension visited.
 pub(super) fn look() {
     LOOKED.set(LOOKED.get() + 1);
 }
 
-/// Keys of a memtable were asked for at once, to be passed.
+/// Counts keys of a memtable that were prefetched together in order to be passed.
 pub(super) fn ask(keys: usize) {
     ASKED.set(ASKED.get() + keys as u64);
 }
@@ -47,24 +47,24 @@ pub(super) fn lend(of: Of, direction: Direction, before: Option<&[u8]>, rows: us
     }
 }
 
-/// Keys of memtables that looks ahead have come to since this was asked.
+/// The keys of memtables that extensions have visited since the last call.
 pub(crate) fn looked() -> u64 {
     LOOKED.take()
 }
 
-/// Keys of memtables that were asked for at once, to be passed, since this was asked.
+/// The keys of memtables that were prefetched together in order to be passed, since the last call.
 pub(crate) fn asked() -> u64 {
     ASKED.take()
 }
 
-/// Rows that were handed out since the last call.
+/// The counts of lent rows since the last call.
 pub(crate) fn lent() -> Lent {
     LENT.take()
 }
 
-/// Asserts that rows were taken together more than so many times: of memtables and blocks, in both
-/// directions, alone and before another source's next key. Only where there is one is it sought,
-/// and only backwards is it asked whether the block has it.
+/// Asserts that rows were lent together more than `floor` times: from memtables and blocks, in both
+/// directions, alone and before another source's next key. A key is searched for only if there is
+/// one, and only backwards does the source check whether the block has it.
 pub(crate) fn check_all(lent: &Lent, floor: u64) {
     for (of, [forward, backward]) in lent.iter().enumerate() {
         let is = |one: Of| of == one as usize;

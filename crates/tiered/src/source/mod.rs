@@ -47,11 +47,11 @@ pub(crate) use self::run::RunSource;
 use crate::block::Entry;
 use crate::tombstone_skip::Gap;
 
-/// Bytes of a range's ends that are kept in place: most keys are short.
+/// The bytes of a range's ends that are stored in place, because most keys are short.
 const BOUNDS_BYTES: usize = 32;
 
-/// A range with an owned form, for what outlives its caller. Each source of a scan has its own:
-/// short keys are copied, and nothing is counted.
+/// A range that owns its keys, for a source that outlives its caller. Each source of a scan has its
+/// own: short keys are copied, without reference counts.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRange {
     /// The start, and behind it the end.
@@ -81,7 +81,7 @@ impl OwnedRange {
         KeyRange::new(self.start(), self.end())
     }
 
-    /// Whether a key is inside, which is known not to be before where the direction begins.
+    /// Whether a key is inside. It is known not to be before the end where the direction begins.
     #[inline]
     fn reaches(&self, key: &[u8], direction: Direction) -> bool {
         match direction {
@@ -94,7 +94,7 @@ impl OwnedRange {
         OwnedRange::of(gap.leave(self.range(), direction))
     }
 
-    /// What of them is left behind a range in which the direction has come to stand.
+    /// The part of the bounds behind a range, in the direction.
     fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> OwnedRange {
         let own = self.range();
         OwnedRange::of(match (direction, hidden.end) {
@@ -108,8 +108,8 @@ impl OwnedRange {
     }
 }
 
-/// Rows that are looked at ahead of who asks for them, the first time that there are some, and at
-/// the most: who wants few may have come to the last already.
+/// The rows of the first extension; later ones grow up to a limit. A caller that needs few rows may
+/// not need more.
 const LENT_FIRST: usize = 4;
 const LENT_MAX: usize = 256;
 
@@ -129,8 +129,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Steps to the next row, if that is a value near by. Where it answers `false` it has not
-    /// moved.
+    /// Steps to the next row, if that is a value within the same block or leaf. If it returns
+    /// `false`, it has not moved.
     #[inline]
     pub(crate) fn advance_near(&mut self) -> bool {
         match self {
@@ -139,8 +139,7 @@ impl Source {
         }
     }
 
-    /// Whether there may be something to gain from rows together, seen from the row on which it
-    /// stands.
+    /// Whether lending several rows may pay, judged from the current row.
     #[inline]
     pub(crate) fn lends(&self) -> bool {
         match self {
@@ -149,8 +148,8 @@ impl Source {
         }
     }
 
-    /// From the row on which it stands, a value, goes on over near rows before a key, `most` with
-    /// that one. Answers how many it has come to with it (SOURCE-4, SOURCE-5).
+    /// Extends from the current row, which is a value, over nearby rows before a key, to at most
+    /// `most` rows including the current one. Returns their number (SOURCE-4, SOURCE-5).
     pub(crate) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         match self {
             Source::Run(source) => source.extend(before, most),
@@ -158,7 +157,7 @@ impl Source {
         }
     }
 
-    /// Gives the rows that it was extended to, which are so many, until `take` answers `false`.
+    /// Passes the `rows` rows that it was extended over to `take`, until `take` returns `false`.
     pub(crate) fn rows(&self, rows: usize, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         match self {
             Source::Run(source) => source.rows(rows, take),
@@ -166,8 +165,8 @@ impl Source {
         }
     }
 
-    /// Comes as near to its first row as is known without reading a block (SOURCE-1, SOURCE-2);
-    /// `false` where it has none. The next step is to that row.
+    /// Moves as near to its first row as is known without reading a block (SOURCE-1, SOURCE-2).
+    /// Returns `false` if it has none. The next step moves to that row.
     pub(crate) fn approach(&mut self, access: Access) -> Result<bool> {
         match self {
             Source::Memtable(source) => Ok(source.advance()),
@@ -175,8 +174,8 @@ impl Source {
         }
     }
 
-    /// Asks the processor for what the step to the first row will look at first: of several sources
-    /// the waits for it pass together.
+    /// Prefetches what the step to the first row reads first, so that the cache misses of several
+    /// sources overlap.
     pub(crate) fn expect(&self) {
         if let Source::Run(source) = self {
             source.expect();
@@ -192,7 +191,7 @@ impl Source {
         }
     }
 
-    /// Whether that is a value, as far as it is known.
+    /// Whether the current row is a value, as far as that is known.
     #[inline]
     pub(crate) fn is_on_value(&self) -> bool {
         match self {
@@ -201,7 +200,7 @@ impl Source {
         }
     }
 
-    /// The key and the commit it is compared by (SOURCE-2, SOURCE-3).
+    /// The key and the commit by which it is compared (SOURCE-2, SOURCE-3).
     #[inline]
     pub(crate) fn key_and_csn(&self) -> (&[u8], Csn) {
         match self {
@@ -248,7 +247,7 @@ impl Source {
         }
     }
 
-    /// Where its rows were to begin, or begin since the last leap.
+    /// The start of its rows, which a leap moves.
     pub(crate) fn start(&self) -> &[u8] {
         match self {
             Source::Memtable(source) => source.start(),
@@ -256,8 +255,8 @@ impl Source {
         }
     }
 
-    /// Goes on behind a range in which it stands, if nothing it has there is newer than `upto`, as
-    /// far as that is known without reading: the next step is to the first row there. Answers
+    /// Moves behind a range in which it stands, if it has nothing newer than `upto` there, as far
+    /// as that is known without reading. The next step moves to the first row there. Returns
     /// whether it has moved.
     pub(crate) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         match self {
@@ -266,7 +265,7 @@ impl Source {
         }
     }
 
-    /// Goes on behind a gap, in which it stands or which is ahead of it: the next step is to the
+    /// Moves behind a gap in which it stands or which is ahead of it. The next step moves to the
     /// first row there.
     pub(crate) fn leap(&mut self, gap: &Gap) {
         match self {

@@ -23,24 +23,24 @@ use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle, ReadAhead};
 use crate::level::Run;
 
-/// Blocks in a row, the sought one included, that were missed when a scan begins to read ahead.
+/// The consecutive missed blocks, including the first one, after which a scan begins to read ahead.
 const MISSED_TO_BEGIN: u32 = 3;
-/// Blocks in a row that were found in memory when it ends.
+/// The consecutive blocks found in memory after which it stops.
 const FOUND_TO_END: u32 = 8;
 
-/// What a source goes by that may read ahead.
+/// The state of a source's readahead.
 pub(super) struct ScanReadahead {
     direction: Direction,
-    /// Blocks that were in no cache since one was, and that were since one was not.
+    /// The consecutive blocks that were not in memory.
     missed: u32,
     found: u32,
     reading: Option<Box<Reading>>,
 }
 
-/// What it reads ahead.
+/// A readahead in progress.
 struct Reading {
     ahead: ReadAhead,
-    /// Of which slice what blocks are not begun yet, in the direction.
+    /// The slice, and its blocks in the direction that were not begun yet.
     left: Option<(usize, Range<usize>)>,
 }
 
@@ -49,7 +49,7 @@ impl ScanReadahead {
         ScanReadahead { direction, missed: 0, found: 0, reading: None }
     }
 
-    /// A block was found in memory.
+    /// Records that a block was found in memory.
     pub(super) fn pass(&mut self) {
         self.missed = 0;
         self.found += 1;
@@ -58,7 +58,7 @@ impl ScanReadahead {
         }
     }
 
-    /// A block that is in no cache.
+    /// Reads a block that is not in memory.
     ///
     /// # Errors
     /// As [`ExtentHandle::fetch_block`].
@@ -79,14 +79,14 @@ impl ScanReadahead {
         Ok(data)
     }
 
-    /// Whether blocks are to be read ahead, of an extent that is read past the system's page cache
-    /// or through it.
+    /// Whether blocks should be read ahead. `direct` is whether the extent is read past the
+    /// system's page cache.
     pub(super) fn is_worth_it(&self, direct: bool) -> bool {
         let is_ours = direct || self.direction == Direction::Backward;
         is_ours && (self.reading.is_some() || self.missed >= MISSED_TO_BEGIN)
     }
 
-    /// Begins reads of what is behind a block that the scan has come to.
+    /// Begins reads of the blocks behind one that the scan has reached.
     pub(super) fn fill(
         &mut self,
         run: &Run,
@@ -100,7 +100,7 @@ impl ScanReadahead {
             self.reading = begun.map(|ahead| Box::new(Reading { ahead, left: None }));
         }
         let Some(Reading { ahead: reading, left }) = self.reading.as_deref_mut() else {
-            // There is none to be had now: after as many blocks it is asked for again.
+            // No queue is available now. Try again after as many blocks.
             self.missed = 0;
             return;
         };
@@ -109,7 +109,7 @@ impl ScanReadahead {
             let blocks = run.slices().at(slice).meta.block_range();
             if backward { blocks.start..block } else { block + 1..blocks.end }
         };
-        // Where the scan has overtaken what was begun, or is elsewhere.
+        // Begin at the scan's block if it has overtaken the begun blocks, or is elsewhere.
         let is_ahead = match &*left {
             Some((at, left)) if *at == slice => {
                 if backward {
@@ -153,7 +153,8 @@ impl ScanReadahead {
     }
 }
 
-/// Of these blocks, those that may have rows inside of the bounds, from where the direction begins.
+/// The blocks among these that may have rows inside of the bounds, from the end where the direction
+/// begins.
 fn within(
     table: &CachedTable,
     blocks: Range<usize>,
@@ -164,7 +165,7 @@ fn within(
     match (direction, bounds.end()) {
         (Direction::Forward, None) => start..end,
         (Direction::Forward, Some(past)) => {
-            // The block that has the end is needed, and none behind it.
+            // The block with the end is needed, and none behind it.
             let last = table.seek(start..end, past);
             let begins = last < end && table.first(last) < past;
             start..last + usize::from(begins)

@@ -20,29 +20,30 @@ use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::level::Run;
 use crate::tombstone_skip::Gap;
 
-/// Where a run's source stands: a slice, a block of its extent, and an entry of that.
+/// The position of a run's source: a slice, a block of its extent, and an entry of the block.
 #[derive(Clone)]
 struct RunPosition {
     slice: usize,
     block: usize,
     entry: usize,
     row: EntryPosition,
-    /// Of the block's entries, those inside of the bounds, as far as the direction's end goes.
+    /// The block's entries that are inside of the bounds, as far as the end in the direction is
+    /// concerned.
     inside: Range<usize>,
-    /// Whether each key has one version, and the snapshot sees it.
+    /// Whether each key has only one version, and the snapshot sees it.
     is_plain: bool,
-    /// Whether versions of the first key are in the block before.
+    /// Whether the previous block has versions of the first key.
     is_begun: bool,
     data: Kept<CachedBlock>,
 }
 
-/// A block that a bound was sought in: its slice, its extent's table, and its number there.
+/// The block in which a bound was searched: its slice, its extent's table, and its number there.
 type Sought = (usize, Kept<CachedTable>, usize);
 
-/// The first row, as far as it is known before a block is read.
+/// What is known of the first row before a block is read.
 enum Near {
     Nothing,
-    /// The bound is that of a slice.
+    /// The bound of a slice.
     Slice,
     Block(Sought),
 }
@@ -53,20 +54,20 @@ impl RunPosition {
         self.data.key_of(&self.row)
     }
 
-    /// At another entry of the block.
+    /// The position at another entry of the block.
     fn at(mut self, entry: usize) -> RunPosition {
         self.entry = entry;
         self.row = self.data.row(entry);
         self
     }
 
-    /// At the entry of the block that a walk in a direction begins with.
+    /// The position at the entry with which a walk in a direction begins.
     fn begin(self, entry: usize, direction: Direction) -> RunPosition {
         self.data.expect_rows(entry, direction);
         self.at(entry)
     }
 
-    /// Whether nothing of the bounds is behind it, as the block at hand tells.
+    /// Whether the current block shows that nothing inside of the bounds is behind it.
     #[inline]
     fn is_last(&self, direction: Direction) -> bool {
         match direction {
@@ -77,7 +78,7 @@ impl RunPosition {
         }
     }
 
-    /// Goes to the next key's newest visible version, if the block at hand tells which that is.
+    /// Moves to the next key's newest visible version, if the current block determines it.
     #[inline]
     fn step(&mut self, direction: Direction, snapshot: Csn, values_only: bool) -> bool {
         if !self.is_plain {
@@ -101,7 +102,7 @@ impl RunPosition {
         }
     }
 
-    /// Stands on a row, if that is a value or need not be one.
+    /// Moves to a row, if it is a value or need not be one.
     #[inline(always)]
     fn go_to(&mut self, entry: usize, row: EntryPosition, values_only: bool) -> bool {
         let goes = row.is_value() || !values_only;
@@ -122,8 +123,8 @@ impl RunPosition {
         None
     }
 
-    /// Backwards, versions of a key come oldest first: the newest visible one is known once another
-    /// key is met. The key at the front of the block may have begun in the block before.
+    /// Backwards, versions of a key come oldest first, so the newest visible one is known once
+    /// another key is reached. The key at the front of the block may begin in the previous block.
     fn newer_backward(&self, snapshot: Csn) -> Option<(usize, EntryPosition)> {
         let mut best: Option<(usize, EntryPosition)> = None;
         for entry in (self.inside.start..self.entry).rev() {
@@ -145,17 +146,17 @@ impl RunPosition {
 pub(crate) struct RunSource {
     run: Arc<Run>,
     bounds: OwnedRange,
-    /// The slice that the start of the bounds is in or before, where that is known.
+    /// The slice in which or before which the bounds start, if that is known.
     begins: Option<usize>,
     direction: Direction,
     snapshot: Csn,
     at: Option<RunPosition>,
     ended: bool,
-    /// Where it does not stand on a row yet: what no row is before, in its direction.
+    /// While it does not stand on a row: a bound that no row is before, in its direction.
     bound: Vec<u8>,
-    /// The block in which the start or the end of the bounds is, if that was asked for.
+    /// The block with the start or the end of the bounds, if it was searched.
     sought: Option<Sought>,
-    /// The rows that it was extended to.
+    /// The rows that it was extended over.
     lent: Lent,
     /// The most keys to pass the next time before they are checked.
     lent_max: usize,
@@ -164,25 +165,25 @@ pub(crate) struct RunSource {
 
 /// Rows of a block, lent together.
 enum Lent {
-    /// Those of entries beside each other, from this one on in the direction.
+    /// Consecutive entries, from this one on in the direction.
     Beside(usize),
     /// These.
     Each(Vec<EntryPosition>),
 }
 
-/// The block with the last row below an end that a slice begins below, by the first of its blocks
-/// that ends at or behind it.
+/// The block with the last row below an end, where the slice begins below the end. `block` is the
+/// first of its blocks that ends at or behind the end.
 fn before_end(table: &Resident, blocks: &Range<usize>, block: usize, end: &[u8]) -> usize {
     let begins_behind = block > blocks.start && end <= table.first(block);
     block - usize::from(begins_behind)
 }
 
-/// Rows that are compared with what they have to come before, before that is sought in the block.
+/// The rows that are compared with the limit before the limit is searched for in the block.
 const COMPARED: usize = 2;
 
 impl RunSource {
-    /// Rows of a run inside of the bounds, whose start is in its slice `begins` or before that, and
-    /// in none before it.
+    /// The rows of a run inside of the bounds. Their start is in the slice `begins` or before it,
+    /// and in no earlier slice.
     pub(crate) fn new(
         run: Arc<Run>,
         begins: usize,
@@ -213,7 +214,7 @@ impl RunSource {
         at.data.entry_of(&at.row)
     }
 
-    /// The key that it is compared by.
+    /// The key by which it is compared.
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
         self.at.as_ref().map_or(&self.bound, RunPosition::key)
@@ -242,8 +243,8 @@ impl RunSource {
         self.at.as_ref().is_some_and(|at| at.row.is_value())
     }
 
-    /// Comes as near to the first row as is known without reading a block (SOURCE-1, SOURCE-2).
-    /// `false` where there is none.
+    /// Moves as near to the first row as is known without reading a block (SOURCE-1, SOURCE-2).
+    /// Returns `false` if there is none.
     pub(super) fn approach(&mut self, access: Access) -> Result<bool> {
         debug_assert!(self.at.is_none(), "a source approaches before it stands");
         let mut bound = std::mem::take(&mut self.bound);
@@ -267,8 +268,7 @@ impl RunSource {
         Ok(!self.ended)
     }
 
-    /// Asks the processor for what the step to the first row will look at first, once it has
-    /// approached that.
+    /// Prefetches what the step to the first row reads first. The source has approached that row.
     pub(super) fn expect(&self) {
         if let Some((slice, table, block)) = &self.sought {
             let extent = &self.run.slices().at(*slice).extent;
@@ -276,7 +276,7 @@ impl RunSource {
         }
     }
 
-    /// What no row from the start on is below.
+    /// A lower bound of the rows from the start on.
     fn least(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
         let start = self.bounds.start();
         let at = self.begins();
@@ -297,7 +297,7 @@ impl RunSource {
         Ok(Near::Block((at, table, block)))
     }
 
-    /// What all rows below the end are below, or are.
+    /// An upper bound, included, of the rows below the end.
     fn greatest(&self, access: Access, bound: &mut Vec<u8>) -> Result<Near> {
         let slices = self.run.slices();
         let end = self.bounds.end();
@@ -361,8 +361,8 @@ impl RunSource {
         self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, true))
     }
 
-    /// As [`super::Source::extend`]: within the block at hand. Where that has a row for each entry,
-    /// where they end is found, and none of them is looked at.
+    /// As [`super::Source::extend`], within the current block. If each entry of the block is a row,
+    /// only the end of the rows is searched, and no row is read.
     pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         let (direction, snapshot) = (self.direction, self.snapshot);
         let Some(at) = &mut self.at else { return 1 };
@@ -395,7 +395,8 @@ impl RunSource {
         let first = at.entry;
         let count = match direction {
             Direction::Forward => at.inside.end - first,
-            // Which version of a key that has begun in the block before is the newest, that tells.
+            // For a key that begins in the previous block, that block decides which version is the
+            // newest.
             Direction::Backward => {
                 (first + 1).saturating_sub(at.inside.start.max(usize::from(at.is_begun)))
             }
@@ -488,14 +489,14 @@ impl RunSource {
         Ok(!self.ended)
     }
 
-    /// The first slice that could hold the start of the bounds, or what is behind it.
+    /// The first slice that could hold the start of the bounds, or keys behind it.
     fn begins(&self) -> usize {
         self.begins.unwrap_or_else(|| self.run.seek(self.bounds.start()))
     }
 
-    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is
-    /// none, or the index says that it is past the bounds: a block that is not needed may be one
-    /// that cannot be read.
+    /// The position in a block of a slice, which `block` finds among the slice's blocks. `None` if
+    /// there is none, or if the index shows that it is past the bounds: a block that is not needed
+    /// must not be read, because it may be damaged.
     fn open(
         &self,
         slice: usize,
@@ -512,8 +513,8 @@ impl RunSource {
         };
         let pin = extent.cache().pin();
         if let Some(table) = extent.table(&pin) {
-            // All is in memory most often: one pin is enough then, and nobody counts references to
-            // the table.
+            // Usually everything is in memory. Then one pin is enough, and the table's reference
+            // count is not changed.
             let index = block(table, blocks.clone());
             if !is_there(table, index) {
                 return Ok(None);
@@ -532,7 +533,7 @@ impl RunSource {
         self.read(&(slice, table, index), access).map(Some)
     }
 
-    /// Whether keys from one up to another all lie behind the bounds, in the direction.
+    /// Whether all keys from one to another lie behind the bounds, in the direction.
     fn is_past(&self, smallest: &[u8], largest: &[u8]) -> bool {
         match self.direction {
             Direction::Forward => self.bounds.end().is_some_and(|end| end <= smallest),
@@ -552,7 +553,7 @@ impl RunSource {
         Ok(self.stand((*slice, table, *block), data))
     }
 
-    /// In a block of a slice where a bound is, unless that has been sought.
+    /// The position in the block of a slice where a bound is, which is remembered.
     fn seek(
         &self,
         slice: impl FnOnce() -> usize,
@@ -564,14 +565,14 @@ impl RunSource {
             None => self.open(slice(), block, access)?,
         };
         if let Some(at) = &found {
-            // A scan begins at a block: one that goes on from there is no reason to keep what it
-            // passes.
+            // Only the block at which a scan begins counts as read. Blocks that the scan passes
+            // should not become hot by it.
             self.run.slices().at(at.slice).extent.note_read(at.block);
         }
         Ok(found)
     }
 
-    /// A block that a step came to: has those behind it read, where the scan has shown that it
+    /// Called at each block that a step reaches: reads blocks ahead, if the scan has shown that it
     /// needs them.
     fn go_on(&self, at: &RunPosition, access: Access) {
         let mut ahead = self.ahead.borrow_mut();
@@ -585,7 +586,7 @@ impl RunSource {
         }
     }
 
-    /// In a block of a slice, at its first entry.
+    /// The position at the first entry of a block of a slice.
     fn stand(
         &self,
         (slice, table, block): (usize, &CachedTable, usize),
@@ -614,8 +615,8 @@ impl RunSource {
         }
     }
 
-    /// The place after one in key order, in this block, the next, or the next slice; none outside
-    /// of the bounds.
+    /// The position after one in key order, in this block, the next, or the next slice; `None`
+    /// outside of the bounds.
     fn after(&self, at: RunPosition, access: Access) -> Result<Option<RunPosition>> {
         let next = at.entry + 1;
         if next < at.inside.end {
@@ -634,7 +635,7 @@ impl RunSource {
         Ok(is_inside.then(|| next.begin(0, Direction::Forward)))
     }
 
-    /// The place before one in key order.
+    /// The position before one in key order.
     fn before(&self, at: RunPosition, access: Access) -> Result<Option<RunPosition>> {
         if at.entry > at.inside.start {
             let before = at.entry - 1;
@@ -654,7 +655,7 @@ impl RunSource {
         Ok(Self::last_of(next))
     }
 
-    /// At the last entry of a block, if that is inside of the bounds.
+    /// The position at the last entry of a block, if it is inside of the bounds.
     fn last_of(at: RunPosition) -> Option<RunPosition> {
         let last = at.data.len() - 1;
         at.inside.contains(&last).then(|| at.begin(last, Direction::Backward))
@@ -666,7 +667,7 @@ impl RunSource {
         let Some(at) = self.seek(|| self.begins(), block, access)? else { return Ok(None) };
         match at.data.seek(start) {
             entry if entry < at.inside.end => Ok(Some(at.begin(entry, Direction::Forward))),
-            // All of the block is before the range, whatever the index says of it.
+            // The whole block is before the range, although the index could not exclude it.
             entry if entry == at.data.len() => {
                 let last = entry - 1;
                 self.after(at.at(last), access)
@@ -678,7 +679,7 @@ impl RunSource {
     fn last(&self, access: Access) -> Result<Option<RunPosition>> {
         let slices = self.run.slices();
         let behind = self.bounds.end().map_or(slices.len(), |end| self.run.seek(end));
-        // The place of the first entry at or past the end, then one back.
+        // The position of the first entry at or past the end, then one back.
         if let Some(end) = self.bounds.end()
             && slices.get(behind).is_some_and(|slice| *slice.meta.smallest < *end)
         {
@@ -702,7 +703,7 @@ impl RunSource {
             None => self.first(access)?,
             Some(at) => self.after(at.clone(), access)?,
         };
-        // Versions of a key stand newest first: after the visible one, the rest of it are older.
+        // Versions of a key come newest first: the ones after the visible one are older.
         while let Some(standing) = at {
             let passed = self.at.as_ref().is_some_and(|old| old.key() == standing.key());
             if !passed && standing.row.csn() <= self.snapshot {
@@ -728,8 +729,8 @@ impl RunSource {
                 return Ok(best);
             }
             if !passed && standing.row.csn() <= self.snapshot {
-                // Nothing newer can come before it where the block says so: the next is not looked
-                // into.
+                // If the block shows that nothing newer can come before it, the next block is not
+                // read.
                 let is_newest = standing.is_plain && (standing.entry > 0 || !standing.is_begun);
                 if is_newest {
                     return Ok(Some(standing));

@@ -20,7 +20,8 @@ fn source(memtable: &Arc<Memtable>, direction: Direction, snapshot: Csn) -> Sour
     Source::Memtable(MemtableSource::new(memtable.clone(), bounds, direction, snapshot))
 }
 
-/// All rows of a source, by looks for several from each step: how many each gave, and whose keys.
+/// All rows of a source, with an extension after each step: the number of rows of each, and their
+/// keys.
 fn taken(source: &mut Source) -> (Vec<usize>, Vec<Vec<u8>>) {
     let (mut counts, mut keys) = (Vec::new(), Vec::new());
     while source.advance(Access::Blocking).unwrap() {
@@ -37,7 +38,7 @@ fn taken(source: &mut Source) -> (Vec<usize>, Vec<Vec<u8>>) {
     (counts, keys)
 }
 
-/// SOURCE-5: what is added past a snapshot's last row is no work for a look at the first.
+/// SOURCE-5: keys added past a snapshot's last row cost no work when the first rows are read.
 #[test]
 fn a_look_ahead_passes_few_keys_that_are_no_rows() {
     let rows = [&b"m1"[..], b"m2", b"m3"];
@@ -61,7 +62,7 @@ fn a_look_ahead_passes_few_keys_that_are_no_rows() {
     }
 }
 
-/// SOURCE-4: what the snapshot does not see may lie among rows that are lent together.
+/// SOURCE-4: keys that the snapshot does not see may lie among rows that are lent together.
 #[test]
 fn a_look_ahead_passes_some_keys_that_are_no_rows() {
     let keys: Vec<String> = (0..400).map(|number| format!("k{number:03}")).collect();
@@ -77,7 +78,7 @@ fn a_look_ahead_passes_some_keys_that_are_no_rows() {
     }
 }
 
-/// A long row is given alone; those before it, and those behind it, together.
+/// A long row is lent alone; the rows before it and behind it are lent together.
 #[test]
 fn a_long_row_is_no_end_of_lending() {
     let keys: Vec<String> = (0..400).map(|number| format!("k{number:03}")).collect();
@@ -125,8 +126,8 @@ fn source_6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
     }
 }
 
-/// SOURCE-6, SOURCE-2: all that the snapshot sees is given in its order, whatever is inserted among
-/// it meanwhile, leapt over, and taken together.
+/// SOURCE-6, SOURCE-2: all rows that the snapshot sees are returned in order, with concurrent
+/// insertions among them, leaps, and rows taken together.
 #[test]
 fn source_6_deletions_that_were_asked_for_are_given_as_they_are() {
     use spillway_base::rng::Rng;
@@ -142,7 +143,7 @@ fn source_6_deletions_that_were_asked_for_are_given_as_they_are() {
         let mut seen = std::collections::BTreeMap::new();
         let mut number = 0;
         while number < 2000 {
-            // Runs of deletions, of rows, and of what comes later.
+            // Runs of deletions, of rows, and of later versions.
             let (run, kind) = (1 + rng.below(60), rng.below(3));
             for number in (number..number + run).step_by(2) {
                 put(number, 1, Some(&b"row"[..]));
@@ -170,7 +171,7 @@ fn source_6_deletions_that_were_asked_for_are_given_as_they_are() {
             assert_eq!(source.entry().value.is_some(), *is_row, "{seed}");
             at += 1;
             if rng.chance(1, 5) {
-                // Between what is there: leaves are split.
+                // Between existing keys, so that leaves are split.
                 put(1 + 2 * rng.below(1000), 5, rng.chance(1, 2).then_some(&b"new"[..]));
             }
             if *is_row && rng.chance(1, 8) {

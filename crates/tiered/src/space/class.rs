@@ -108,12 +108,12 @@ impl FromStr for Tier {
 pub(crate) struct Folder {
     pub(crate) dir: PathBuf,
     pub(crate) class: DeviceClass,
-    /// It takes no new extents, and its extents are to move elsewhere.
+    /// Whether it takes no new extents, and its extents must move elsewhere.
     pub(crate) leaving: bool,
 }
 
 impl Folder {
-    /// The data folder, where it is all there is.
+    /// The data folder, if there is no other folder.
     pub(crate) fn only(dir: &Path) -> Folder {
         Folder { dir: dir.to_owned(), class: DeviceClass::Ssd, leaving: false }
     }

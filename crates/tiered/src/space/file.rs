@@ -8,7 +8,7 @@ use spillway_storage::{AlignedBuffer, File};
 
 use super::DeviceClass;
 
-/// More than this is hardly ever in the system's memory as a whole.
+/// Reads of more bytes are hardly ever in the system's memory completely.
 const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
@@ -18,9 +18,9 @@ const AT_HAND_BYTES_MAX: usize = 256 << 10;
 /// the lost ones.
 pub(crate) struct DataFile {
     file: Arc<dyn File>,
-    /// Where it is.
+    /// The class of its device.
     class: DeviceClass,
-    /// Why it can no longer be synced. Held during a sync.
+    /// The reason why it can no longer be synced. Locked during a sync.
     failure: Mutex<Option<Error>>,
 }
 
@@ -39,8 +39,8 @@ impl DataFile {
         &self.file
     }
 
-    /// As [`File::read_at`]. Where the device is needed it is waited for as [`thread::blocking`]
-    /// has it.
+    /// As [`File::read_at`]. If the device is needed, the thread waits for it by
+    /// [`thread::blocking`].
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         if bytes.len() <= AT_HAND_BYTES_MAX && self.file.read_now(offset, bytes) {
             return Ok(());
@@ -48,7 +48,7 @@ impl DataFile {
         thread::blocking(|| self.file.read_at(offset, bytes))
     }
 
-    /// As [`File::read_past`]. The device is waited for as [`thread::blocking`] has it.
+    /// As [`File::read_past`]. The thread waits for the device by [`thread::blocking`].
     pub(crate) fn read_past(
         &self,
         offset: u64,
@@ -66,8 +66,8 @@ impl DataFile {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// [`ErrorKind::WritesStopped`], whatever the cause: after a full disk, too, nobody knows what
-    /// is lost.
+    /// [`ErrorKind::WritesStopped`], for any cause: also after a full disk it is unknown which
+    /// writes are lost.
     pub(crate) fn sync(&self) -> Result<()> {
         let mut failure = self.failure.lock();
         if let Some(failure) = &*failure {
@@ -85,7 +85,8 @@ impl DataFile {
     }
 }
 
-/// A failed sync leaves it unknown what is on the device (DISK-5), so it ends the background work.
+/// The error of a failed sync. It leaves the contents of the device unknown (DISK-5), so it ends
+/// the background work.
 pub(super) fn stopped(error: &Error) -> Error {
     Error::new(ErrorKind::WritesStopped, format!("a data file cannot be synced: {error}"))
 }

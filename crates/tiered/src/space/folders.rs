@@ -42,18 +42,18 @@ use super::parse_name;
 
 const RECORD: &str = "tiers";
 const OWNER: &str = "tier-owner";
-/// A few paths are not longer.
+/// The most bytes of the record, enough for a few paths.
 const BYTES_MAX: u64 = 1 << 20;
 const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 1, bytes_max: BYTES_MAX };
 const OWNER_RECORD: RecordKind = RecordKind { magic: b"SWTO", version: 1, bytes_max: BYTES_MAX };
 
-/// The number of a database, and that of a folder of it.
+/// The number of a database, and the number of one of its folders.
 type Owner = ([u8; 16], u16);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Record {
     database: [u8; 16],
-    /// The largest number that a folder was given, or may have been given when a crash came.
+    /// The largest number that was assigned to a folder, or may have been assigned before a crash.
     last: u16,
     folders: Vec<Recorded>,
 }
@@ -97,18 +97,18 @@ impl Record {
     }
 }
 
-/// The folders of a database, and the right to them.
+/// The folders of a database, and their locks.
 pub(crate) struct Claimed {
     pub(crate) folders: Vec<Folder>,
     pub(crate) locks: Vec<Box<dyn DiskLock>>,
 }
 
-/// The folders of the database whose data folder this is, which the caller has locked, with those
-/// that the settings give it.
+/// Claims the folders of the database with this data folder, which the caller has locked, including
+/// those of the settings.
 ///
 /// # Errors
-/// `ErrorKind::InvalidArgument` when a folder is missing, another's, or given twice;
-/// `ErrorKind::InUse`; `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`,
+/// `ErrorKind::InvalidArgument` when a folder is missing, belongs to another database, or is given
+/// twice; `ErrorKind::InUse`; `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`,
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claimed> {
     let record = read_record(disk, dir)?;
@@ -131,8 +131,8 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
                 return Err(not_there(*class, dir));
             }
             None => {
-                // One that is this database's and not recorded was left by a crash, or left when it
-                // was empty.
+                // A folder of this database that is not recorded was left by a crash, or was given
+                // up when it was empty.
                 let own = owner.is_some_and(|(database, _)| database == old.database);
                 let empty =
                     if own { holds_nothing(disk, dir)? } else { data_files(disk, dir)?.is_empty() };
@@ -173,7 +173,8 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
     let locks = others.collect::<Result<_>>()?;
     if is_new || !fresh.is_empty() {
-        // First, so that a folder never bears a number that nobody has, or that another is given.
+        // Record it first, so that a folder never has an unrecorded number, or one that is assigned
+        // to another folder.
         write_record(disk, dir, &Record { last: record.last, ..old.clone() })?;
     }
     for (number, dir) in &fresh {
@@ -187,7 +188,7 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     Ok(Claimed { folders, locks })
 }
 
-/// The folders of the database whose data folder this is, as they are recorded; nothing is changed.
+/// The recorded folders of the database with this data folder. Nothing is changed.
 ///
 /// # Errors
 /// As [`claim`].
@@ -228,8 +229,8 @@ fn checked(dir: &Path, tiers: &[Tier]) -> Result<Vec<Tier>> {
     Ok(found)
 }
 
-/// Whether a folder has no data, and makes that durable: a crash must not bring data back in a
-/// folder that no record names any more.
+/// Returns whether a folder has no data, and makes that durable: after a crash, data must not
+/// reappear in a folder that no record names any more.
 fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     if !holds_nothing(disk, dir)? {
         return Ok(false);
@@ -237,7 +238,7 @@ fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     for path in data_files(disk, dir)? {
         disk.open(&path, OpenMode::Write)?.sync()?;
     }
-    // A file that is gone already may otherwise come back.
+    // Otherwise a removed file may reappear.
     disk.sync_dir(dir)?;
     Ok(true)
 }
@@ -257,8 +258,7 @@ fn data_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.map(|name| dir.join(name)).collect())
 }
 
-/// Removes data files that hold nothing; one that stays could be in the way of another of its
-/// number.
+/// Removes empty data files. A remaining one could conflict with a later file of the same number.
 fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
     data_files(disk, dir)?.iter().try_for_each(|path| disk.remove(path))
 }

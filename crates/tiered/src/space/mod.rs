@@ -51,12 +51,11 @@ use slots::{PAST_ALL, SlotAddress};
 struct SpaceState {
     map: SlotMap,
     files: BTreeMap<u32, OpenedFile>,
-    /// Below this, there may be free slots of which it is not known whether they have space
-    /// (SPACE-6).
+    /// Below this address there may be free slots that are not known to have space (SPACE-6).
     unknown: SlotAddress,
 }
 
-/// A data file, and which folder it is in.
+/// A data file, and its folder.
 struct OpenedFile {
     file: Arc<DataFile>,
     folder: usize,
@@ -66,9 +65,9 @@ struct OpenedFile {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Room {
     pub(crate) class: DeviceClass,
-    /// Bytes that could still be written there.
+    /// The bytes that can still be written there.
     pub(crate) free: u64,
-    /// Bytes in all.
+    /// The total bytes.
     pub(crate) all: u64,
 }
 
@@ -77,27 +76,29 @@ pub(crate) struct SpaceManager {
     disk: Arc<dyn Disk>,
     folders: Vec<Folder>,
     slot_bytes: u64,
-    /// Slots that a file grows by, and has at the most.
+    /// The slots by which a file grows.
     grow_slots: u32,
+    /// The most slots of a file.
     file_slots: u32,
     state: Mutex<SpaceState>,
     /// Held while files grow or shrink; taken before `state`.
     growing: Mutex<()>,
-    /// Slots that were taken in another class than was asked for, because that was full.
+    /// Slots that were allocated in another class because the requested one was full.
     displaced: AtomicU64,
-    /// Of each folder, whether its file system was found not to give the space of ranges back.
+    /// For each folder, whether its file system was found to be unable to release the space of
+    /// ranges.
     keeps_ranges: Vec<AtomicBool>,
-    /// How often slots were taken; as it was when somebody last asked, and since when it has been
-    /// that.
+    /// Counts allocations.
     taken: AtomicU64,
+    /// The count of allocations at the last check, and the time since which it has had that value.
     rested: Mutex<(u64, Duration)>,
 }
 
-/// How much a class of devices holds.
+/// The space of a class of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ClassBytes {
     pub(crate) class: DeviceClass,
-    /// Bytes of all slots that have their space.
+    /// The bytes of all slots that have their space.
     pub(crate) all: u64,
     /// Bytes of the free ones among them.
     pub(crate) free: u64,
@@ -166,8 +167,8 @@ impl SpaceManager {
         &*self.disk
     }
 
-    /// A queue for reads and writes in bulk, of the calling thread, beside which they go on if it
-    /// `overlaps` them.
+    /// A queue for bulk reads and writes of the calling thread. If it `overlaps`, they run while
+    /// the thread does other work.
     pub(crate) fn bulk(&self, budget: &Budget, overlaps: bool) -> Result<Bulk> {
         Bulk::new(&*self.disk, budget, overlaps)
     }
@@ -177,7 +178,7 @@ impl SpaceManager {
         self.slot_bytes as usize
     }
 
-    /// The class whose device takes what is meant for `class`: itself where there is such a device.
+    /// The class whose device takes data for `class`: the class itself if there is such a device.
     pub(crate) fn class_for(&self, class: DeviceClass) -> DeviceClass {
         let open = |class: &DeviceClass| {
             self.folders.iter().any(|folder| folder.class == *class && !folder.leaving)
@@ -185,8 +186,8 @@ impl SpaceManager {
         class.stand_ins().find(open).unwrap_or(class)
     }
 
-    /// Takes consecutive slots on a device of a class, growing or adding a file where none has
-    /// them; where that device is full, on the next slower one with room, or a faster one.
+    /// Allocates consecutive slots on a device of a class, and grows or adds a file if none has
+    /// them. If that device is full, uses the next slower one with room, or a faster one.
     pub(crate) fn allocate(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
         let mut full = None;
         for (tried, class) in
@@ -205,10 +206,10 @@ impl SpaceManager {
         Err(full.unwrap_or_else(|| Error::new(ErrorKind::DiskFull, "no tier takes extents")))
     }
 
-    /// Takes consecutive slots on a device of this class, and of no other.
+    /// Allocates consecutive slots on a device of this class only.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`] also where there is no such device.
+    /// [`ErrorKind::DiskFull`], also if there is no such device.
     pub(crate) fn allocate_on(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
         let takes = |folder: &Folder| folder.class == class && !folder.leaving;
         let Some(folder) = self.folders.iter().position(takes) else {
@@ -227,7 +228,7 @@ impl SpaceManager {
             if let Some(found) = free() {
                 return self.back(found);
             }
-            // A full disk may still have room for what is needed now.
+            // A full disk may still have room for the requested slots.
             match self.grow(folder, count, self.grow_slots.max(count)) {
                 Err(error) if error.kind() == ErrorKind::DiskFull && count < self.grow_slots => {
                     self.grow(folder, count, count)?;
@@ -237,13 +238,13 @@ impl SpaceManager {
         }
     }
 
-    /// Sees to it that slots which were taken have their space (SPACE-4).
+    /// Makes sure that allocated slots have their space (SPACE-4).
     fn back(&self, (run, backed): (SlotRun, bool)) -> Result<SlotRun> {
         if !backed {
             let (file, offset) = self.locate(run)?;
             let taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
             taken.inspect_err(|_| {
-                // Some of them may have had it, or have it now.
+                // Some of them may have had their space before, or have it now.
                 let mut state = self.state.lock();
                 state.map.release(run, false);
                 state.unknown = PAST_ALL;
@@ -253,8 +254,7 @@ impl SpaceManager {
     }
 
     /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing`
-    /// is held while the device works, so that readers and those who give slots back do not wait
-    /// for it.
+    /// is locked while the device works, so readers and threads that free slots do not wait for it.
     fn grow(&self, folder: usize, count: u32, step: u32) -> Result<()> {
         let last = {
             let state = self.state.lock();
@@ -273,7 +273,7 @@ impl SpaceManager {
                 self.state.lock().map.resize(number, grown, true);
             }
             None => {
-                // Of no folder any other: a number says which file it is.
+                // Unique over all folders: a number identifies a file.
                 let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
                 let Folder { dir, class, .. } = &self.folders[folder];
                 let path = dir.join(file_name(number));
@@ -283,7 +283,7 @@ impl SpaceManager {
                     .and_then(|()| file.sync())
                     .and_then(|()| self.disk.sync_dir(dir).map_err(|error| stopped(&error)));
                 if let Err(error) = filled {
-                    // A data file without extents is no harm if it stays.
+                    // A remaining data file without extents is harmless.
                     let _ = self.disk.remove(&path);
                     return Err(error);
                 }
@@ -295,12 +295,12 @@ impl SpaceManager {
         Ok(())
     }
 
-    /// Gives slots back.
+    /// Frees slots.
     pub(crate) fn release(&self, run: SlotRun) {
         self.state.lock().map.release(run, true);
     }
 
-    /// The file of a run of slots, and where in it the run begins.
+    /// The file of a run of slots, and the run's offset in it.
     pub(crate) fn locate(&self, run: SlotRun) -> Result<(Arc<DataFile>, u64)> {
         let state = self.state.lock();
         let file = state.files.get(&run.file).ok_or_else(|| {
@@ -314,14 +314,14 @@ impl SpaceManager {
         self.folders.len() > 1
     }
 
-    /// The class of the device that each file is on, and whether extents are to leave it.
+    /// The class of each file's device, and whether extents must leave it.
     pub(crate) fn classes_of_files(&self) -> BTreeMap<u32, (DeviceClass, bool)> {
         let of = |folder: &Folder| (folder.class, folder.leaving);
         let state = self.state.lock();
         state.files.iter().map(|(&number, file)| (number, of(&self.folders[file.folder]))).collect()
     }
 
-    /// What room there is in the classes that take extents, the fastest first.
+    /// The room in the classes that take extents, the fastest first.
     pub(crate) fn rooms(&self) -> Result<Vec<Room>> {
         let mut rooms = Vec::new();
         for class in DeviceClass::ALL {
@@ -336,11 +336,10 @@ impl SpaceManager {
         Ok(rooms)
     }
 
-    /// Cuts free slots off the ends of files of a device where most are free. Where its file system
-    /// keeps ranges, those that are more than
-    /// [`SpaceManager::give_back`] leaves, too, which nothing else takes there. Only those whose
-    /// space was given back, where that `can_wait` and can be done (SPACE-7). Answers whether there
-    /// were any.
+    /// Cuts free slots off the ends of files of a device if most of its slots are free. If the file
+    /// system cannot release ranges, also cuts those beyond what [`SpaceManager::give_back`] keeps,
+    /// because nothing else frees their space. If this `can_wait` and ranges can be released, cuts
+    /// only slots whose space was released already (SPACE-7). Returns whether there were any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
         let SpaceState { map, files, unknown } = &mut *self.state.lock();
@@ -350,7 +349,7 @@ impl SpaceManager {
             let keeps_ranges = self.keeps_ranges[folder].load(Ordering::Relaxed);
             let (all, free) = map.slots_and_free(of);
             let keep = least.max((all - free) / share);
-            // To grow again may be to write zeros.
+            // Growing again may require writing zeros.
             let mut spare = match free > all / 2 {
                 true => free,
                 false if keeps_ranges && free > 2 * keep => free - keep,
@@ -375,7 +374,7 @@ impl SpaceManager {
         Ok(cut)
     }
 
-    /// Whether no slots have been taken for so long, as far as whoever asks has asked now and then.
+    /// Whether no slots were allocated for `time`, as far as regular calls of this method can tell.
     pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
         let taken = self.taken.load(Ordering::Relaxed);
         let (before, since) = &mut *self.rested.lock();
@@ -385,13 +384,12 @@ impl SpaceManager {
         now.saturating_sub(*since) >= time
     }
 
-    /// Gives the space of free slots back, but for some of each class (SPACE-5): about one for each
-    /// `share` in use, and at least `least`; of no more than `most` slots (SPACE-7). Answers of how
-    /// many.
+    /// Releases the space of free slots, except for some of each class (SPACE-5): about one for
+    /// each `share` used slots, and at least `least`. Releases at most `most` slots (SPACE-7).
+    /// Returns their number.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its
-    /// space.
+    /// [`ErrorKind::Io`]: the slots are free, and are not known to have their space.
     pub(crate) fn give_back(&self, share: u64, least: u64, most: u32) -> Result<u32> {
         let _growing = self.growing.lock();
         let mut spare = Vec::new();
@@ -402,7 +400,7 @@ impl SpaceManager {
                 let of = |file: u32| files[&file].folder == folder;
                 let (all, free) = map.totals(of);
                 let keep = least.max((all - free) / share);
-                // Not for a slot or two again and again.
+                // Avoid releasing a slot or two again and again.
                 if free > 2 * keep {
                     let taken = map.take_spare(of, keep, &mut left);
                     spare.extend(taken.into_iter().map(|run| (run, true)));
@@ -418,7 +416,7 @@ impl SpaceManager {
                 file.file().punch(offset, u64::from(run.count) * self.slot_bytes)
             });
             let mut state = self.state.lock();
-            // Where that cannot be done, those that had it have it yet.
+            // If the space cannot be released, slots that had it still have it.
             state.map.release(run, backed && matches!(given, Ok(false)));
             match given {
                 Ok(true) => outcome = outcome.map(|slots| slots + run.count),
@@ -435,7 +433,8 @@ impl SpaceManager {
         outcome
     }
 
-    /// Whether a device has less room than free slots on it have space, or may have (SPACE-6).
+    /// Whether a device has less room than the space that its free slots have or may have
+    /// (SPACE-6).
     pub(crate) fn is_short(&self) -> bool {
         let is_short = |folder: usize| {
             let free = {
@@ -455,7 +454,7 @@ impl SpaceManager {
         (all * self.slot_bytes, free * self.slot_bytes)
     }
 
-    /// Bytes of each class that there is, the fastest first.
+    /// The bytes of each existing class, the fastest first.
     pub(crate) fn bytes_by_class(&self) -> Vec<ClassBytes> {
         let state = self.state.lock();
         let there = |class: &DeviceClass| self.folders.iter().any(|folder| folder.class == *class);
@@ -467,7 +466,7 @@ impl SpaceManager {
         DeviceClass::ALL.into_iter().filter(there).map(bytes).collect()
     }
 
-    /// Slots that were taken in another class than was asked for, because that was full.
+    /// Slots that were allocated in another class because the requested one was full.
     pub(crate) fn displaced_slots(&self) -> u64 {
         self.displaced.load(Ordering::Relaxed)
     }

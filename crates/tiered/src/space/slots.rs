@@ -49,19 +49,19 @@ impl std::fmt::Display for SlotRun {
 /// A data file's number, and a slot of it.
 pub(crate) type SlotAddress = (u32, u32);
 
-/// Behind all slots.
+/// An address behind all slots.
 pub(crate) const PAST_ALL: SlotAddress = (u32::MAX, u32::MAX);
 
-/// The slots of a data file, a bit of each word for one.
+/// The slots of a data file, one bit for each.
 #[derive(Clone, Debug, Default)]
 struct FileSlots {
-    /// Those in use.
+    /// The used slots.
     used: Vec<u64>,
-    /// Those that are known to have their space. All in use have.
+    /// The slots that are known to have their space. All used slots have it.
     backed: Vec<u64>,
     slots: u32,
     free: u32,
-    /// Free ones that are not known to have space.
+    /// The number of free slots that are not known to have space.
     bare: u32,
 }
 
@@ -79,7 +79,7 @@ impl FileSlots {
         bit(&self.used, slot)
     }
 
-    /// Takes a free slot, whose space the caller sees to.
+    /// Takes a free slot. The caller makes sure that it has space.
     fn take(&mut self, slot: u32) {
         self.free -= 1;
         self.bare -= u32::from(!bit(&self.backed, slot));
@@ -87,7 +87,7 @@ impl FileSlots {
         set_bit(&mut self.backed, slot, true);
     }
 
-    /// Gives a slot back, with its space or without.
+    /// Frees a slot, with its space or without.
     fn give(&mut self, slot: u32, backed: bool) {
         self.free += 1;
         self.bare += u32::from(!backed);
@@ -95,8 +95,8 @@ impl FileSlots {
         set_bit(&mut self.backed, slot, backed);
     }
 
-    /// The first of `count` consecutive free slots, lowest first, so that the end of a file is the
-    /// part most likely to fall empty; such that have their space, or any.
+    /// The first of `count` consecutive free slots, with their space if `backed`. It prefers the
+    /// lowest, so that the end of a file is the part most likely to become empty.
     fn find(&self, count: u32, backed: bool) -> Option<u32> {
         if self.free - if backed { self.bare } else { 0 } < count {
             return None;
@@ -120,7 +120,7 @@ impl FileSlots {
         None
     }
 
-    /// Gives the file more slots, which have their space or do not, or fewer.
+    /// Changes the number of slots. New slots have their space if `backed`.
     fn resize(&mut self, slots: u32, backed: bool) {
         let words = (slots as usize).div_ceil(64);
         for slot in slots..self.slots {
@@ -147,7 +147,7 @@ impl FileSlots {
     }
 }
 
-/// One more than the place of the last bit that is set.
+/// One more than the index of the last set bit.
 fn end_of(words: &[u64]) -> u32 {
     let word = words.iter().rposition(|&word| word != 0);
     word.map_or(0, |at| at as u32 * 64 + 64 - words[at].leading_zeros())
@@ -160,7 +160,7 @@ pub(crate) struct SlotMap {
 }
 
 impl SlotMap {
-    /// The number of slots of a file; none when the file is not known.
+    /// The number of slots of a file; `None` if the file is not known.
     pub(crate) fn slots(&self, file: u32) -> Option<u32> {
         self.files.get(&file).map(|slots| slots.slots)
     }
@@ -170,8 +170,8 @@ impl SlotMap {
         self.files.iter().map(|(&file, slots)| (file, slots.slots))
     }
 
-    /// Gives a file this many slots. New slots are free, and have their space or are not known to;
-    /// slots that go must be free.
+    /// Changes a file's number of slots. New slots are free, and have their space if `backed`.
+    /// Removed slots must be free.
     pub(crate) fn resize(&mut self, file: u32, slots: u32, backed: bool) {
         let entry = self.files.entry(file).or_default();
         assert!(entry.used_end() <= slots, "a slot in use cannot be cut off its data file");
@@ -201,9 +201,9 @@ impl SlotMap {
         Ok(())
     }
 
-    /// Takes `count` consecutive free slots, if one of these files has them, and says whether they
-    /// have their space: where they have not, the caller sees to it, or gives them back
-    /// ([`SlotMap::release`]) without.
+    /// Takes `count` consecutive free slots, if one of these files has them. Returns whether they
+    /// have their space. If they do not, the caller allocates it, or frees them without it
+    /// ([`SlotMap::release`]).
     pub(crate) fn allocate(
         &mut self,
         count: u32,
@@ -225,7 +225,7 @@ impl SlotMap {
         (run.first..run.end()).for_each(|slot| slots.take(slot));
     }
 
-    /// Gives slots back, with their space or without.
+    /// Frees slots, with their space or without.
     pub(crate) fn release(&mut self, run: SlotRun, backed: bool) {
         let slots = self.files.get_mut(&run.file).expect("released slots belong to a data file");
         for slot in run.first..run.end() {
@@ -243,8 +243,8 @@ impl SlotMap {
         })
     }
 
-    /// Takes free slots of these files whose space is to be given back, at most as many as are
-    /// `left`: those that have it, from the last down, but for so many.
+    /// Takes free slots of these files in order to release their space, at most `left`: those that
+    /// have it, from the last one down, except for some that keep it.
     pub(crate) fn take_spare(
         &mut self,
         of: impl Fn(u32) -> bool,
@@ -258,9 +258,8 @@ impl SlotMap {
         taken
     }
 
-    /// Takes free slots below a place of which it is not known whether they have their space, from
-    /// the last down, at most as many as are `left`. Answers the place below which there may be
-    /// more.
+    /// Takes free slots below an address that are not known to have space, from the last one down,
+    /// at most `left`. Returns the address below which there may be more.
     pub(crate) fn take_unknown(
         &mut self,
         below: SlotAddress,
@@ -269,8 +268,7 @@ impl SlotMap {
         self.take_free(|_| true, below, false, left)
     }
 
-    /// Free slots of these files below a place, of which it is not known whether they have their
-    /// space.
+    /// The number of free slots of these files below an address that are not known to have space.
     pub(crate) fn unknown(&self, of: impl Fn(u32) -> bool, below: SlotAddress) -> u64 {
         let files = self.files.range(..=below.0).filter(|(file, _)| of(**file));
         let count = |(&file, slots): (&u32, &FileSlots)| {
@@ -327,8 +325,8 @@ impl SlotMap {
         tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used)).collect()
     }
 
-    /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are
-    /// below a place.
+    /// As [`SlotMap::free_tails`], for slots without space. Slots that may have space are below an
+    /// address.
     pub(crate) fn bare_tails(
         &self,
         of: impl Fn(u32) -> bool,

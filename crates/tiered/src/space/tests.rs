@@ -129,12 +129,12 @@ fn refused(claimed: Result<Claimed>, what: &str) {
     assert!(error.to_string().contains(what), "{error}");
 }
 
-/// Puts a file into a folder, as data.
+/// Writes a data file into a folder.
 fn put(disk: &SimDisk, path: &str) {
     disk.open(Path::new(path), OpenMode::Create).unwrap().write_and_sync(0, b"data").unwrap();
 }
 
-/// Moves a file to another folder, as an administrator does it between devices.
+/// Moves a file to another folder, as an administrator does between devices.
 fn move_file(disk: &SimDisk, from: &Path, to: &Path) {
     let old = disk.open(from, OpenMode::Read).unwrap();
     let mut bytes = vec![0; old.len().unwrap() as usize];
@@ -169,7 +169,7 @@ fn space_1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
     );
     put(&disk, "/hdd/000003.data");
     assert_eq!(dirs(claim(&disk, Path::new(DATA), &[fast.clone(), hdd])), found);
-    // The folder is elsewhere, and of another class.
+    // The folder was moved, and has another class.
     disk.create_dir_all(Path::new("/moved")).unwrap();
     for name in disk.list(Path::new("/hdd")).unwrap() {
         move_file(&disk, &Path::new("/hdd").join(&name), &Path::new("/moved").join(&name));
@@ -220,7 +220,7 @@ fn space_3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
     assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])).len(), 1);
     assert_eq!(find(&disk, Path::new(DATA)).unwrap().len(), 1);
     assert_eq!(disk.list(Path::new("/hdd")).unwrap(), ["tier-owner"]);
-    // It may come again, also where a crash kept its files from being removed.
+    // It may be added again, also if a crash prevented the removal of its files.
     put(&disk, "/hdd/000001.data");
     refused(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]), "another database");
     disk.open(Path::new("/hdd/000001.data"), OpenMode::Write).unwrap().set_len(0).unwrap();
@@ -229,9 +229,9 @@ fn space_3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
     assert_eq!(disk.list(Path::new("/hdd")).unwrap(), ["tier-owner"]);
 }
 
-/// A crash between any two operations of a claim leaves folders that the next one takes.
-/// SPACE-1: a folder that was left, or that a crash kept from being recorded, is never taken for
-/// one that came after it.
+/// After a crash between any two operations of a claim, the next claim accepts the folders.
+/// SPACE-1: a folder that was given up, or that a crash kept from being recorded, is never confused
+/// with a later one.
 #[test]
 fn space_1_numbers_of_folders_are_never_used_twice() {
     let (hdd, ssd) = (tier(DeviceClass::Hdd, "/hdd"), tier(DeviceClass::Ssd, "/ssd"));
@@ -317,7 +317,7 @@ struct FullFolders {
     keeping: Option<PathBuf>,
 }
 
-/// Whether there is no room for it; whether it keeps the space of ranges.
+/// A file, whether its folder is full, and whether it keeps the space of ranges.
 struct FullFile(Arc<dyn File>, Arc<AtomicBool>, bool);
 
 impl Disk for FullFolders {
@@ -402,8 +402,8 @@ impl File for FullFile {
     }
 }
 
-/// Slots are where they are asked for, and where there is room when that is full; their files'
-/// numbers are theirs alone.
+/// Slots are allocated in the requested class, or where there is room if that is full. The numbers
+/// of their files are unique.
 #[test]
 fn slots_are_on_their_class_or_the_next_with_room() {
     let folders = || {
@@ -474,8 +474,8 @@ fn slots_are_on_their_class_or_the_next_with_room() {
     assert_eq!(open(&[]).err().unwrap().kind(), ErrorKind::Corruption);
 }
 
-/// A folder that was left stays empty after a crash, and may come again: neither a file that was
-/// emptied nor one that was removed comes back with data.
+/// A folder that was given up stays empty after a crash, and may be added again: neither an emptied
+/// file nor a removed one reappears with data.
 #[test]
 fn a_crash_brings_no_data_back_in_a_folder_that_was_left() {
     let hdd = [tier(DeviceClass::Hdd, "/hdd")];
@@ -520,7 +520,7 @@ fn a_folder_whose_sync_fails_is_not_left() {
     assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])).len(), 1);
 }
 
-/// A disk with room for so many slots and a few bytes more.
+/// A disk with room for this many slots and a few bytes more.
 fn small(slots: u64) -> (Arc<SimDisk>, impl Fn(&[SlotRun]) -> SpaceManager) {
     let disk = Arc::new(SimDisk::new(1));
     disk.create_dir_all(Path::new(DATA)).unwrap();
@@ -547,11 +547,11 @@ fn space_4_5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_us
     }
     given.iter().step_by(2).for_each(|run| space.release(*run));
     assert!(space.give_back(8, 2, ALL).unwrap() > 0);
-    // One for each eight in use, and those lowest in the file.
+    // One for each eight used slots, and the lowest ones in the file.
     assert_eq!(space.bytes(), (27 * SLOT, 3 * SLOT));
     assert_eq!(disk.available(Path::new(DATA)).unwrap(), 13 * SLOT);
     assert_eq!(space.give_back(8, 2, ALL).unwrap(), 0, "what is left is kept");
-    // Others take the room: what is free and has its space can be had, and nothing else.
+    // Other files take the room. Only free slots with their space can be allocated.
     let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
     other.allocate(0, 12 * SLOT).unwrap();
     for _ in 0..4 {
@@ -571,8 +571,8 @@ fn space_4_5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_us
     }
 }
 
-/// SPACE-5: what had its space in slots that were to be taken together, and were not as the disk is
-/// full, is given back all the same.
+/// SPACE-5: slots that could not be allocated together because the disk is full keep the space that
+/// they had, and it is still released.
 #[test]
 fn space_5_a_full_disk_makes_no_space_forgotten() {
     let (disk, open) = small(40);
@@ -599,7 +599,7 @@ fn space_6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_
     assert_eq!(space.bytes(), (4 * SLOT, 0));
     assert!(space.give_back(8, 2, ALL).unwrap() > 0);
     assert_eq!(disk.available(Path::new(DATA)).unwrap(), 36 * SLOT);
-    // A disk that cannot give them back keeps them for what comes.
+    // A disk that cannot release them keeps them for later allocations.
     let before = disk.operations();
     disk.fail_operation(before + 1, Fault::Io);
     space.release(runs[4]);
@@ -624,7 +624,7 @@ fn tiers_are_read_from_text() {
     }
 }
 
-/// `tiers` and `tier-owner`, put together by hand.
+/// `tiers` and `tier-owner`, composed by hand.
 #[test]
 fn records_of_folders_are_what_their_versions_say() {
     let sealed = |mut bytes: Vec<u8>| {
@@ -635,7 +635,7 @@ fn records_of_folders_are_what_their_versions_say() {
     let record = [
         &b"SWTR\x01\x00"[..],
         &database,
-        // The last number given, two folders: 3, an hdd, and 4, the fast one.
+        // The last assigned number, and two folders: 3, an hdd, and 4, the fast one.
         b"\x05\x00\x02\x00",
         b"\x03\x00\x02\x05\x00\x00\x00/slow",
         b"\x04\x00\x00\x05\x00\x00\x00/fast",
@@ -653,7 +653,7 @@ fn records_of_folders_are_what_their_versions_say() {
     let of = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
     let wanted = [of(DeviceClass::Hdd, "/slow"), of(DeviceClass::Fast, "/fast")];
     assert_eq!(find(&disk, Path::new(DATA)).unwrap()[1..], wanted);
-    // The next number that is given is not one that was given before.
+    // The next assigned number was not assigned before.
     put("/slow/000001.data", b"data".to_vec());
     drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Ssd, "/new")]).unwrap());
     let file = disk.open(Path::new("/new/tier-owner"), OpenMode::Read).unwrap();
@@ -698,8 +698,8 @@ fn a_pool_is_told_of_each_wait_for_a_device() {
     });
 }
 
-/// SPACE-7: space goes back in as many pieces as it is asked for in, and the end of a file can then
-/// be cut off; before, it cannot.
+/// SPACE-7: space is released in as many pieces as requested. Only afterwards can the end of a file
+/// be cut off.
 #[test]
 fn space_7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     let (disk, open) = small(40);
@@ -710,7 +710,8 @@ fn space_7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     let whole = len().unwrap();
     space.shrink(1000, 2, true).unwrap();
     assert_eq!(len().unwrap(), whole, "its slots have their space");
-    // Of twelve free slots three keep their space: four are not worth the trouble.
+    // Three of twelve free slots keep their space, and releasing the space of only a few is not
+    // worth the work.
     for left in [13, 10, 7] {
         assert_eq!(space.give_back(1000, 2, 3).unwrap(), 3);
         assert_eq!(space.bytes().0, left * SLOT);
@@ -750,8 +751,8 @@ fn space_7_a_device_with_little_room_is_short() {
     assert!(open(&[]).is_short(), "SPACE-6: after an opening it is not known what they have");
 }
 
-/// SPACE-7: where a file system keeps the space of ranges, ends of files are cut off though less
-/// than half of a device is free; elsewhere only what has none.
+/// SPACE-7: if a file system keeps the space of ranges, ends of files are cut off even if less than
+/// half of a device is free; otherwise only slots without space.
 #[test]
 fn space_7_where_ranges_keep_their_space_files_end_sooner() {
     let sim = SimDisk::new(1);

@@ -32,37 +32,37 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Of this many reads of a thread, one is counted. A prime, so that the sample does not keep step
-/// with transactions.
+/// One in `EACH` reads of a thread is counted. It is a prime, so the sample does not correlate with
+/// transactions.
 const EACH: u32 = 13;
-/// Counted reads that a thread tells of at once.
+/// The counted reads that a thread reports at once.
 const TOLD: u32 = 16;
-/// Counted reads for each extent that make an epoch.
+/// The counted reads for each extent in an epoch.
 const MEAN: u64 = 16;
-/// Extents that an epoch is at least long enough for.
+/// The least number of extents from which the length of an epoch is computed.
 const EXTENTS_LEAST: u64 = 8;
 /// Regions of an extent.
 pub(crate) const REGIONS: usize = 8;
-/// Bits of a count. The epoch has what is left of the word.
+/// The bits of a count. The epoch takes the rest of the word.
 const BITS: usize = 6;
 pub(crate) const COUNT_MOST: u64 = (1 << BITS) - 1;
 const COUNTS: u64 = (1 << (REGIONS * BITS)) - 1;
 
-/// From here on an extent is among the hottest.
+/// The temperature from which on an extent is among the hottest.
 pub(crate) const HOTTEST: u32 = 16 * MEAN as u32;
-/// From here on it is hot: it is read at least twice as often as the average.
+/// The temperature from which on data is hot: it is read at least twice as often as the average.
 pub const HOT: u32 = 4 * MEAN as u32;
-/// Below this one it is cold: it is read at most half as often as the average.
+/// The temperature below which data is cold: it is read at most half as often as the average.
 pub const COLD: u32 = MEAN as u32 / 2;
 
 thread_local! {
     /// Reads until the next one that is counted.
     static LEFT: Cell<u32> = const { Cell::new(EACH) };
-    /// Counted reads that were not told of yet.
+    /// The counted reads that were not reported yet.
     static UNTOLD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How often something was read lately.
+/// A measure of recent reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Temperature(pub(crate) u32);
 
@@ -84,12 +84,12 @@ impl Temperature {
     }
 }
 
-/// What tells epochs apart, for all extents of an engine.
+/// Determines the epochs, for all extents of an engine.
 pub(crate) struct Thermometer {
     /// Whether reads are counted.
     is_on: bool,
     epoch: AtomicU32,
-    /// Counted reads in this epoch, and what was written, in the same measure.
+    /// The counted reads in this epoch, plus the writes in the same unit.
     passed: AtomicU64,
     extents: AtomicU64,
 }
@@ -100,17 +100,17 @@ impl Thermometer {
         Thermometer { is_on, epoch, passed, extents }
     }
 
-    /// An extent is there from now on, or no more.
+    /// Adds an extent.
     pub(crate) fn add_extent(&self) {
         self.extents.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// See [`Thermometer::add_extent`].
+    /// Removes an extent.
     pub(crate) fn remove_extent(&self) {
         self.extents.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The number of epochs that are over; it begins anew after many.
+    /// The number of completed epochs; it wraps around after many.
     pub(crate) fn epochs(&self) -> u32 {
         self.epoch.load(Ordering::Relaxed)
     }
@@ -119,12 +119,12 @@ impl Thermometer {
         self.epochs() as u16
     }
 
-    /// Counted reads that make an epoch.
+    /// The counted reads of an epoch.
     fn epoch_reads(&self) -> u64 {
         MEAN * self.extents.load(Ordering::Relaxed).max(EXTENTS_LEAST)
     }
 
-    /// Notes that so much was written, where `epoch_bytes` make an epoch.
+    /// Counts `bytes` written bytes, of which `epoch_bytes` complete an epoch.
     pub(crate) fn note_written(&self, bytes: u64, epoch_bytes: u64) {
         let share = bytes as f64 / epoch_bytes.max(1) as f64;
         self.pass((share * self.epoch_reads() as f64) as u64);
@@ -133,7 +133,7 @@ impl Thermometer {
     fn pass(&self, reads: u64) {
         let passed = self.passed.fetch_add(reads, Ordering::Relaxed) + reads;
         let epochs = passed / self.epoch_reads();
-        // Of several that see it end one ends it.
+        // Of several threads that find the epoch complete, one ends it.
         let end = |now| (now >= passed && epochs > 0).then(|| now - passed);
         if epochs > 0 && self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).is_ok()
         {
@@ -208,7 +208,7 @@ impl Readings {
         self.0.store(old.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// How warm some of an extent's blocks are.
+    /// The temperature of some of an extent's blocks.
     pub(crate) fn temperature(
         &self,
         of: Range<usize>,
@@ -219,7 +219,7 @@ impl Readings {
     }
 }
 
-/// How warm some of an extent's blocks are, by the counts of its regions.
+/// The temperature of some of an extent's blocks, from the counts of its regions.
 pub(crate) fn of_blocks(counts: &[u64; REGIONS], of: Range<usize>, blocks: usize) -> Temperature {
     let reads: f64 = (0..REGIONS)
         .map(|region| {

@@ -52,7 +52,7 @@ fn temperature_2_each_epoch_halves_what_was_counted() {
         assert_eq!(regions[1..7], [0; 6]);
         end_epoch(&thermometer);
     }
-    // However much later: what is left of the epoch's number comes round again.
+    // After any time: the stored bits of the epoch's number wrap around.
     counts.add(30, 80, 9, &thermometer);
     end_epoch(&thermometer);
     thermometer.epoch.fetch_add(u32::from(u16::MAX), Ordering::Relaxed);
@@ -75,7 +75,7 @@ fn temperature_2_an_epoch_is_so_many_reads_for_each_extent_or_so_much_written() 
     assert_eq!(thermometer.passed.load(Ordering::Relaxed) - before, 160);
     thermometer.note_written(30 << 20, 10 << 20);
     assert_eq!(thermometer.epoch(), 4);
-    // Nobody uses it: nothing is forgotten.
+    // Without use, nothing is forgotten.
     read(&counts, 0, 8, &thermometer);
     assert_eq!(thermometer.epoch(), 4);
     (0..50).for_each(|_| thermometer.remove_extent());
@@ -119,7 +119,7 @@ fn temperature_3_a_slice_is_as_warm_as_its_blocks() {
     let moved = Readings::default();
     moved.take_over(&counts);
     assert_eq!(moved.regions(&thermometer), counts.regions(&thermometer));
-    // One with fewer blocks than regions.
+    // An extent with fewer blocks than regions.
     let few = Readings::default();
     few.add(0, 1, 100, &thermometer);
     assert_eq!(few.temperature(0..1, 1, &thermometer), Temperature(100));

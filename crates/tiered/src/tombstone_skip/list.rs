@@ -7,26 +7,26 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{EARLIER_MAX, GAPS_BYTES_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
 
-/// What it costs to cut a gap, in tombstones that are walked over.
+/// The cost of cutting a gap, in passed tombstones.
 const CUT_COSTS: u64 = 16;
 
-/// How many times as old as the one before an earlier gap may leave the one behind it. Where all
-/// are as far apart as that, the oldest goes.
+/// The largest ratio of ages between the neighbours of a removed earlier gap. If all ratios are
+/// larger, the oldest gap is removed.
 const APART_MAX: u64 = 16;
 
 /// An active gap.
 #[derive(Clone, Debug)]
 pub(super) struct KnownGap {
     pub(super) gap: Arc<Gap>,
-    /// What it was before it grew, and what older snapshots found in it: each a gap by itself,
-    /// within this one, those with the highest CSN first (TOMBSTONE-SKIP-5).
+    /// The gap before it grew, and gaps that older snapshots found in it. Each is a gap within this
+    /// one, those with the highest CSN first (TOMBSTONE-SKIP-5).
     pub(super) earlier: Option<Arc<[Arc<Gap>]>>,
-    /// Tombstones that were walked over in it, less what it has cost since.
+    /// The tombstones that were passed in it, minus its costs since.
     spares: u64,
 }
 
 impl KnownGap {
-    /// Bytes of keys, which a list that takes its place has as well.
+    /// The bytes of its keys, which a list that replaces this one also has.
     fn bytes(&self) -> usize {
         self.gap.bytes() + self.earlier().iter().map(|gap| gap.bytes()).sum::<usize>()
     }
@@ -35,8 +35,8 @@ impl KnownGap {
         self.earlier.as_deref().unwrap_or_default()
     }
 
-    /// The widest of its gaps that a snapshot may leap, of those that are what is asked for. What
-    /// an earlier one is, this is too.
+    /// The widest of its gaps that a snapshot may leap and for which `is_it` returns `true`. If
+    /// that holds for an earlier one, it also holds for this one.
     fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<&Arc<Gap>> {
         if !is_it(&self.gap) {
             return None;
@@ -47,8 +47,8 @@ impl KnownGap {
         self.earlier().iter().find(|gap| gap.csn <= snapshot && is_it(gap))
     }
 
-    /// The parts of a gap on both sides of a key that has a value now. Nothing is left of a gap
-    /// that was cut so often that a walk would cost less.
+    /// The parts of a gap on both sides of a key that has a value now. A gap that was cut so often
+    /// that walking would cost less is dropped.
     fn beside(&self, key: &[u8]) -> impl Iterator<Item = KnownGap> {
         let gap = &*self.gap;
         let next: Box<[u8]> = successor(key).into();
@@ -68,12 +68,12 @@ impl KnownGap {
     }
 }
 
-/// A list that is replaced whole.
+/// A list of gaps, which is replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
-    /// Those that are active: no two touch.
+    /// The active gaps, no two of which touch.
     pub(super) active: Vec<KnownGap>,
-    /// Those on trial, with their numbers.
+    /// The gaps on trial, with their numbers.
     pub(super) trials: Vec<(u64, Arc<Gap>)>,
 }
 
@@ -124,7 +124,7 @@ impl List {
         self.with(key).is_some() || self.trials.iter().any(|(_, gap)| gap.covers(key))
     }
 
-    /// Takes a key out of all gaps. Trials that have it are over.
+    /// Cuts a key out of all gaps. Trials with the key end.
     pub(super) fn cut(&mut self, key: &[u8]) {
         self.trials.retain(|(_, gap)| !gap.covers(key));
         if let Some(at) = self.active.iter().position(|known| known.gap.covers(key)) {
@@ -134,14 +134,14 @@ impl List {
         self.give_way();
     }
 
-    /// Whether there may be a trial of a gap: it is not known, and not too many are on trial.
+    /// Whether a trial of a gap may begin: it is not known, and not too many are on trial.
     pub(super) fn may_try(&self, gap: &Gap) -> bool {
         let known = self.with(&gap.start);
         let is_known = known.and_then(|known| known.find(gap.csn, |known| known.contains(gap)));
         is_known.is_none() && self.trials.len() < TRIALS_MAX
     }
 
-    /// Makes a gap active: one with those that it touches.
+    /// Makes a gap active, and joins it with those that it touches.
     pub(super) fn add(&mut self, new: Gap) {
         let touched = |known: &KnownGap| known.gap.touches(&new);
         let from =
@@ -161,7 +161,8 @@ impl List {
             each.push(known.gap.clone());
             each.extend(known.earlier().iter().cloned());
         }
-        // Where one of them is all there is, whoever may leap that one may leap it all.
+        // If one of them equals the joined gap, every snapshot that may leap that one may leap all
+        // of it.
         let whole = each.iter().filter(|gap| gap.contains(&all));
         all.csn = whole.map(|gap| gap.csn).min().unwrap_or(all.csn);
         let earlier = thinned(&all, each);
@@ -170,9 +171,9 @@ impl List {
         self.give_way();
     }
 
-    /// Takes out active gaps until there are as many as may be, and bytes of keys: those that spare
-    /// the least. The others then count for half, so that one which nobody has met for long does
-    /// not stay for ever.
+    /// Removes the active gaps that save the least until their number and bytes are within the
+    /// limits. The others then count for half, so that a gap that no scan has met for long does not
+    /// stay forever.
     fn give_way(&mut self) {
         let mut bytes: usize = self.active.iter().map(KnownGap::bytes).sum();
         while self.active.len() > GAPS_MAX || bytes > GAPS_BYTES_MAX {
@@ -185,8 +186,8 @@ impl List {
     }
 }
 
-/// Of gaps within another, those that serve snapshots which the others do not, by falling CSN; no
-/// more than may be: the newest, and behind it each a few times as old as the one before.
+/// The gaps within another one that serve snapshots which the others do not, by descending CSN, up
+/// to a limit: the newest, and after it each a few times as old as the one before.
 fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
     each.sort_by_key(|gap| std::cmp::Reverse(gap.csn));
     let serves = |at: usize, gap: &Gap| {
@@ -196,8 +197,8 @@ fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
     let mut kept: Vec<_> = serving.map(|(_, gap)| gap.clone()).collect();
     while kept.len() > EARLIER_MAX {
         let age = |at: usize| all.csn.0 - kept[at].csn.0;
-        // How many times as old as the one before is the one behind, which would have to serve for
-        // both.
+        // The ratio of the ages of the neighbours: the older one would have to serve for the
+        // removed one too.
         let apart = |at: usize| age(at + 1) / age(at - 1);
         let last = kept.len() - 1;
         let (least, at) = (1..last).map(|at| (apart(at), at)).min().expect("there are several");

@@ -23,10 +23,10 @@ fn gap() -> Gap {
     Gap { start: key(b"a"), end: key(b"z"), first: key(b"a"), csn: SNAPSHOT, walked: 1000 }
 }
 
-/// What stands between putting up the gap and the second look.
+/// What happens between the begin of the trial and the second look.
 type Between = fn(&Memtable) -> bool;
 
-/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: when both are done, the value is in no gap.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: when both threads are done, the value is in no gap.
 fn one_sees_the_other(between: Between) {
     model(3, move || {
         let (gaps, view) = (Arc::new(TombstoneSkip::new(true, Arc::default())), view());
@@ -51,15 +51,15 @@ fn loom_tombstone_skip_1_a_value_is_seen_by_the_second_look_or_sees_the_trial() 
     one_sees_the_other(Memtable::passed);
 }
 
-/// The model would show it.
+/// The model detects the fault.
 #[test]
 #[should_panic(expected = "a row is in a gap")]
 fn loom_without_passing_the_gate_both_look_too_early() {
     one_sees_the_other(|_| true);
 }
 
-/// A reader whose snapshot has the value, which it has because its installation returned, does not
-/// leap over it.
+/// A reader whose snapshot has the value, because its installation returned before, does not leap
+/// over it.
 #[test]
 fn loom_tombstone_skip_2_who_sees_the_commit_does_not_leap() {
     use spillway_base::sync::atomic::AtomicBool;

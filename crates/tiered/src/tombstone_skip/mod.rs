@@ -111,28 +111,28 @@ pub(crate) use stretch::Stretch;
 
 /// The most gaps of a sub-table: one for the head of each of several queues in one table.
 const GAPS_MAX: usize = 256;
-/// Bytes of their keys: a few hundred for most.
+/// The most bytes of their keys. Most gaps have a few hundred.
 const GAPS_BYTES_MAX: usize = 128 << 10;
-/// What a gap was before it grew, for older snapshots.
+/// The most earlier states of a gap that are kept for older snapshots.
 const EARLIER_MAX: usize = 4;
-/// Scans of a sub-table that may have one on trial.
+/// The most trials of a sub-table at once.
 const TRIALS_MAX: usize = 4;
-/// Tombstones in a row from which on they are worth a gap, or its growth.
+/// The consecutive tombstones from which on a gap, or its growth, is worth it.
 const WALKED_MIN: u64 = 64;
-/// Keys that are longer are not kept.
+/// Longer keys are not kept.
 const KEY_BYTES_MAX: usize = 1 << 10;
 
 /// A range of keys in which a scan found no row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
-    /// Its keys are those from here on, and before `end`.
+    /// Its keys begin here, and end before `end`.
     start: Box<[u8]>,
     end: Box<[u8]>,
-    /// The first key of it that was walked over.
+    /// Its first key that was passed.
     first: Box<[u8]>,
-    /// The snapshots to which it is one are those from here on.
+    /// It is a gap for snapshots from this CSN on.
     csn: Csn,
-    /// Tombstones that were walked over when it was found.
+    /// The tombstones that were passed when it was found.
     walked: u64,
 }
 
@@ -150,7 +150,7 @@ impl Gap {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// What of a range is left to a scan that leaps over it.
+    /// The part of a range that is left to a scan that leaps over it.
     pub(crate) fn leave<'k>(&'k self, range: KeyRange<'k>, direction: Direction) -> KeyRange<'k> {
         match direction {
             Direction::Forward => range.intersection(KeyRange::new(&self.end, None)),
@@ -162,7 +162,7 @@ impl Gap {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// What of it is in another, where something was walked over.
+    /// Its part that is in another one, if keys were passed there.
     fn within(&self, other: &Gap) -> Option<Gap> {
         let start = self.start.clone().max(other.start.clone());
         let end = self.end.clone().min(other.end.clone());
@@ -170,7 +170,7 @@ impl Gap {
         (first < end).then_some(Gap { start, end, first, ..*self })
     }
 
-    /// Both as one, where they touch.
+    /// Both as one gap, which touch.
     fn joined(self, other: &Gap) -> Gap {
         Gap {
             start: self.start.min(other.start.clone()),
@@ -182,30 +182,30 @@ impl Gap {
     }
 }
 
-/// What all sub-tables of an engine count.
+/// The counters of all sub-tables of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Tombstones and hidden rows that scans walked over.
+    /// The tombstones and hidden rows that scans passed.
     pub(crate) walked: AtomicU64,
-    /// Gaps that became active.
+    /// The gaps that became active.
     pub(crate) published: AtomicU64,
 }
 
-/// The gaps of a sub-table. The module's page says what holds.
+/// The gaps of a sub-table. The module's page states the guarantees.
 #[derive(Debug)]
 pub(crate) struct TombstoneSkip {
-    /// Whether there are to be any.
+    /// Whether gaps are used.
     on: bool,
-    /// Gaps in the list.
+    /// The number of gaps in the list.
     count: AtomicUsize,
     list: Shared,
-    /// Held while the list is replaced: the number of the next trial.
+    /// The number of the next trial. Locked while the list is replaced.
     changing: Mutex<u64>,
     figures: Arc<Figures>,
 }
 
 impl TombstoneSkip {
-    /// None yet, and none ever unless `on`.
+    /// No gaps yet. Unless `on`, there will never be any.
     pub(crate) fn new(on: bool, figures: Arc<Figures>) -> TombstoneSkip {
         TombstoneSkip {
             on,
@@ -216,12 +216,12 @@ impl TombstoneSkip {
         }
     }
 
-    /// Those of a sub-table that takes the place of this one's.
+    /// Empty gaps for a sub-table that replaces this one's.
     pub(crate) fn anew(&self) -> TombstoneSkip {
         TombstoneSkip::new(self.on, self.figures.clone())
     }
 
-    /// The active gap over a key, for somebody who reads at a snapshot.
+    /// The active gap over a key, for a reader at a snapshot.
     pub(crate) fn over(&self, key: &[u8], snapshot: Csn) -> Option<Arc<Gap>> {
         self.find(|list| list.over(key, snapshot).cloned())
     }
@@ -237,16 +237,16 @@ impl TombstoneSkip {
     }
 
     fn find(&self, find: impl Fn(&List) -> Option<Arc<Gap>>) -> Option<Arc<Gap>> {
-        // A reader that must not miss that a gap was cut has seen its commit. A missed gap costs a
-        // walk.
+        // A reader that must see that a gap was cut has seen the commit that cut it. A missed gap
+        // only costs a walk.
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
         find(&self.list.load())
     }
 
-    /// A value of a key is in a memtable, whose gate the caller has not left yet
-    /// (TOMBSTONE-SKIP-2).
+    /// Cuts a key out of all gaps. The caller has inserted its value into a memtable, and has not
+    /// left the memtable's gate yet (TOMBSTONE-SKIP-2).
     pub(crate) fn cut(&self, key: &[u8]) {
         // Inside the gate this sees all that it must.
         if self.count.load(Ordering::Relaxed) != 0 && self.list.load().covers(key) {
@@ -294,8 +294,8 @@ impl Shared {
     }
 }
 
-/// What a load sees of the list is modelled by a lock; what of [`TombstoneSkip::count`], which is
-/// asked first, as it is.
+/// In models a lock stands for loads of the list. [`TombstoneSkip::count`], which is read first, is
+/// modelled as it is.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 struct Shared(Mutex<Arc<List>>);

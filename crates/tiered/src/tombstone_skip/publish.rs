@@ -16,12 +16,12 @@ struct Trial<'a> {
 }
 
 impl TombstoneSkip {
-    /// Makes a gap known that a scan at its CSN has walked over, if it still is one. Answers
-    /// whether it did.
+    /// Publishes a gap that a scan at its CSN has passed, if it still is one. Returns whether it
+    /// did.
     ///
-    /// `view_after` calls what it is given, which answers whether to go on, and answers the view of
-    /// the sub-table with every insertion in it that is not bound to see what was done by that
-    /// call: [`crate::subtable::SubTable::view_after`].
+    /// `view_after` calls its argument, which returns whether to continue. It returns the view of
+    /// the sub-table with every insertion that may not see the effect of that call:
+    /// [`crate::subtable::SubTable::view_after`].
     pub(crate) fn publish(
         &self,
         gap: Gap,
@@ -43,7 +43,7 @@ impl TombstoneSkip {
         published
     }
 
-    /// Puts a gap up on trial, unless it is known, or too many are.
+    /// Begins a trial of a gap, unless it is known or too many are on trial.
     fn put_up(&self, gap: &Gap) -> Option<Trial<'_>> {
         self.change(|list, next| {
             if !list.may_try(gap) {
@@ -55,7 +55,7 @@ impl TombstoneSkip {
         })
     }
 
-    /// The second look: what of the gap is before the first value that its snapshot did not see.
+    /// The second look: the part of the gap before the first value that its snapshot did not see.
     fn look_over(&self, mut gap: Gap, view: &View) -> Option<Gap> {
         let range = KeyRange::new(&gap.start, Some(&gap.end));
         let is_newer = |run: &&crate::level::Run| {
@@ -73,9 +73,9 @@ impl TombstoneSkip {
         (gap.first < gap.end).then_some(gap)
     }
 
-    /// The first key of a gap, outside of those that are active, with a value in a memtable that
-    /// the gap's snapshot did not see. What lies in a leaf of the memtable is asked for at once;
-    /// who adds to the leaf later sees the trial.
+    /// The first key of a gap, outside of active gaps, with a value in a memtable that the gap's
+    /// snapshot did not see. All entries of a leaf of the memtable are read together; a thread that
+    /// adds to the leaf later sees the trial.
     fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
         let is_newer = |place: &TreePlace| {
             let mut newer = memtable.versions(*place).take_while(|version| version.csn > gap.csn);
@@ -99,11 +99,10 @@ impl TombstoneSkip {
         }
     }
 
-    /// Makes a trial active, with what is left of it, unless a value was inserted into it
-    /// meanwhile.
+    /// Makes the rest of a trial's gap active, unless a value was inserted into it meanwhile.
     fn settle(&self, trial: Trial<'_>, gap: Gap) -> bool {
         let number = trial.number;
-        // It is in the list no more after this, either way.
+        // After this it is not in the list of trials in either case.
         std::mem::forget(trial);
         self.change(|list, _| {
             let at = list.trials.iter().position(|(trial, _)| *trial == number);

@@ -8,25 +8,25 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{Gap, TombstoneSkip, WALKED_MIN};
 
-/// Of the tombstones that are walked over in a row, a gap is looked for over the first, and then
-/// over each so many-th.
+/// Of consecutive passed tombstones, a gap is searched for at the first ones, and then at each
+/// `LOOKS_EVERY`th.
 const LOOKS_FIRST: u64 = 8;
 const LOOKS_EVERY: u64 = 8;
 
-/// Keys without a row, from where a scan began or gave its last row up to where it stands.
+/// The keys without a row from where a scan began, or returned its last row, to its position.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
-    /// Its lowest key, or where the scan began below that, and the key behind its highest. Upwards,
-    /// the latter is made of `last` when it is needed.
+    /// Its lowest key, or where the scan began below that, and the key behind its highest. In an
+    /// ascending scan, the latter is computed from `last` when it is needed.
     start: Vec<u8>,
     end: Vec<u8>,
-    /// Its lowest key that was walked over, or the first of a gap.
+    /// Its lowest passed key, or the first key of a gap.
     first: Vec<u8>,
-    /// The last key that was walked over upwards, if no gap was leapt over since.
+    /// The last key that was passed in an ascending scan, if no gap was leapt over since.
     last: Option<Vec<u8>>,
     pub(super) walked: u64,
     leapt: u32,
-    /// Where the furthest of the ranges ends, in the direction, out of which sources have leapt.
+    /// The end, in the direction, of the furthest range out of which sources have leapt.
     hidden: Option<Vec<u8>>,
 }
 
@@ -40,15 +40,15 @@ impl Stretch {
         self.walked == 0 && self.leapt == 0
     }
 
-    /// Whether to look for a gap over the tombstone that comes next: over the first of a stretch,
-    /// and seldom later. A look costs as much as to walk over a few.
+    /// Whether to search for a gap at the next tombstone: at the first ones of a stretch, and
+    /// seldom later. A search costs as much as passing a few tombstones.
     #[inline]
     pub(crate) fn looks(&self) -> bool {
         self.walked < LOOKS_FIRST || self.walked.is_multiple_of(LOOKS_EVERY)
     }
 
-    /// A tombstone was walked over. `from` is where the scan began upwards, if it has given no row
-    /// yet.
+    /// Records that a tombstone was passed. `from` is where an ascending scan began, if it has
+    /// returned no row yet.
     pub(crate) fn walk(&mut self, direction: Direction, key: &[u8], from: Option<&[u8]>) {
         let is_empty = self.is_empty();
         self.walked += 1;
@@ -70,7 +70,7 @@ impl Stretch {
         }
     }
 
-    /// A gap was leapt over.
+    /// Records that a gap was leapt over.
     pub(crate) fn leap(&mut self, direction: Direction, gap: &Gap) {
         let is_empty = self.is_empty();
         self.leapt += 1;
@@ -84,8 +84,9 @@ impl Stretch {
         self.last = None;
     }
 
-    /// A source skipped a range in which a range tombstone hides all it has. The rest of the range
-    /// is passed once there is a row, which may be another source's in that range.
+    /// Records that a source skipped a range in which a range tombstone hides all its rows. How
+    /// much of the range was passed is known once a row is found, which may be another source's row
+    /// in that range.
     pub(crate) fn leap_hidden(&mut self, direction: Direction, range: KeyRange<'_>) {
         let end = match direction {
             Direction::Forward => range.end,
@@ -101,8 +102,8 @@ impl Stretch {
         }
     }
 
-    /// There is a row, `found`, or an end. The stretch up to here, at a snapshot, is a gap if it is
-    /// worth one.
+    /// Called at a row, `found`, or at the end. Returns the stretch up to here as a gap at a
+    /// snapshot, if that is worth it.
     pub(crate) fn finish(
         &mut self,
         direction: Direction,
@@ -117,7 +118,7 @@ impl Stretch {
         if passed.walked > 0 {
             gaps.figures.walked.fetch_add(passed.walked, Ordering::Relaxed);
         }
-        // Up to the row nothing is left of what was leapt out of.
+        // Up to the row, all rows of the skipped ranges were passed.
         let hidden = passed.hidden.as_deref().zip(found);
         if !gaps.on || (passed.walked < WALKED_MIN && passed.leapt < 2 && hidden.is_none()) {
             return None;

@@ -37,7 +37,7 @@ fn insert(gaps: &TombstoneSkip, view: &View, key: &str, csn: u64, value: Option<
     }
 }
 
-/// Publishes with nothing beside.
+/// Publishes without concurrent insertions.
 fn publish(gaps: &TombstoneSkip, view: &Arc<View>, gap: Gap) -> bool {
     gaps.publish(gap, |act| (act() && view.active.passed()).then(|| view.clone()))
 }
@@ -95,8 +95,8 @@ fn tombstone_skip_2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
     assert_eq!(gaps.all(), active(&[("b+", "f", 7), ("f+", "m", 7)]));
 }
 
-/// TOMBSTONE-SKIP-2: whether a value comes after the trial or before it, one of both looks sees the
-/// other.
+/// TOMBSTONE-SKIP-2: if a value is inserted before or after the begin of a trial, one of the two
+/// threads sees the other.
 #[test]
 fn tombstone_skip_2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
     for after in [true, false] {
@@ -111,15 +111,15 @@ fn tombstone_skip_2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming
             }
             Some(view.clone())
         });
-        // The part before it is a gap all the same, if the second look found the value.
+        // The part before it still is a gap, if the second look found the value.
         assert_eq!(published, !after);
         assert_eq!(gaps.all(), active(if after { &[] } else { &[("b", "c", 7)] }));
         assert!(!leaps(&gaps, "c", 9));
     }
 }
 
-/// What the scan's snapshot sees as deleted may have a value again, and what has one may have been
-/// there before.
+/// A key that the scan's snapshot sees as deleted may have a value again, and an old value may be
+/// hidden by a tombstone.
 #[test]
 fn the_second_look_is_for_values_above_the_snapshot() {
     let (gaps, view) = (gaps(), view());
@@ -137,8 +137,8 @@ fn the_second_look_is_for_values_above_the_snapshot() {
     assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
 }
 
-/// TOMBSTONE-SKIP-2: the second look goes by leaves of a memtable, and finds a value at each place
-/// of one, and before it.
+/// TOMBSTONE-SKIP-2: the second look visits the leaves of a memtable, and finds a value at each
+/// place of a leaf, and before it.
 #[test]
 fn tombstone_skip_2_the_second_look_finds_a_value_wherever_it_is() {
     let key = |number: usize| format!("k{number:03}");
@@ -148,7 +148,7 @@ fn tombstone_skip_2_the_second_look_finds_a_value_wherever_it_is() {
             insert(&gaps, &view, &key(number), 3, Some(b"old"));
             insert(&gaps, &view, &key(number), 5, None);
         }
-        // Deleted again, which tells nothing of the value below.
+        // Deleted again, although there is a value below.
         insert(&gaps, &view, &key(at), 8, Some(b"new"));
         insert(&gaps, &view, &key(at), 9, None);
         let all = gap(&key(1), &key(60), 7);
@@ -172,7 +172,7 @@ fn gaps_that_touch_are_one_and_those_within_are_looked_over_once() {
     assert!(publish(&gaps, &view, gap("f", "h", 8)));
     assert_eq!(gaps.all(), active(&[("b", "h", 8), ("m", "p", 9)]));
     assert!(!publish(&gaps, &view, gap("c", "d", 9)), "it is known");
-    // A value that the list does not know of: nobody looks for it where there is an active gap.
+    // A value that the list does not know: the second look skips active gaps.
     let inside = view.active.enter().unwrap();
     view.active.insert(&inside, b"c", Csn(99), Some(b"hidden"));
     drop(inside);
@@ -248,8 +248,8 @@ fn tombstone_skip_5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     }
 }
 
-/// TOMBSTONE-SKIP-5: whoever walks at an old snapshot tells those at old ones, though newer ones
-/// know of more.
+/// TOMBSTONE-SKIP-5: a scan at an old snapshot publishes a gap for old snapshots, although newer
+/// ones know a wider gap.
 #[test]
 fn tombstone_skip_5_what_is_found_at_an_older_snapshot_is_kept_too() {
     let (gaps, view) = (gaps(), view());
@@ -263,7 +263,7 @@ fn tombstone_skip_5_what_is_found_at_an_older_snapshot_is_kept_too() {
 }
 
 /// TOMBSTONE-SKIP-4, TOMBSTONE-SKIP-5: a queue's head that grows with each commit. An old snapshot
-/// misses some times its own age of it, and no more.
+/// walks at most a few times its own age of it.
 #[test]
 fn tombstone_skip_5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     let key = |number: u64| format!("{number:04}");
@@ -280,8 +280,8 @@ fn tombstone_skip_5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     }
 }
 
-/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is added and cut, a leap at a snapshot goes over
-/// keys alone that a gap at its age or before had, and no value since.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: with random additions and cuts, a leap at a snapshot covers
+/// only keys of a gap with that CSN or an earlier one, which had no value since.
 #[test]
 fn tombstone_skip_1_leaps_are_over_what_was_found_and_never_cut_since() {
     const KEYS: u64 = 30;
@@ -290,7 +290,7 @@ fn tombstone_skip_1_leaps_are_over_what_was_found_and_never_cut_since() {
     let mut leapt = 0;
     for _ in 0..200 {
         let mut list = List::default();
-        // Of each key the lowest CSN at which it was found without a row.
+        // For each key, the lowest CSN at which it was found without a row.
         let mut found = [u64::MAX; KEYS as usize];
         for csn in 1..60_u64 {
             if rng.chance(3, 10) {
@@ -357,7 +357,7 @@ mod stretches {
                 Some((start, end)) => stretch.leap(direction, &gap(start, end, 1)),
             }
         }
-        // Enough for the gap to count.
+        // Enough for the gap to be worth it.
         stretch.walked += WALKED_MIN;
         stretch.finish(direction, None, Csn(5), &gaps())
     }
@@ -390,8 +390,8 @@ mod stretches {
         assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
     }
 
-    /// TOMBSTONE-SKIP-1: what sources leapt out of is passed up to the row that was found, and not
-    /// where the scan ended without one.
+    /// TOMBSTONE-SKIP-1: ranges that sources leapt out of count as passed up to the row that was
+    /// found, and not if the scan ended without a row.
     #[test]
     fn what_was_leapt_out_of_is_in_it_up_to_the_row_that_was_found() {
         let passed = |direction, found: Option<&str>| {

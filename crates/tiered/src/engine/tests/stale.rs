@@ -96,7 +96,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
             let csn = if row % every as u64 == 0 { newest } else { 2 };
             assert!(read(100, row) == value(csn, row), "row {row}, {told}");
         }
-        // And that is all there is to do.
+        // After that nothing is left to do.
         let ended = self_majors(&bench);
         bench.work().unwrap();
         assert_eq!(self_majors(&bench), ended);

@@ -9,7 +9,7 @@ use crate::inspect::{Inspection, Offline, SliceInspection, StatsSnapshot};
 
 const FILE: &str = "/data/recent";
 
-/// Reads are of extents.
+/// Settings under which reads come from extents.
 fn settings() -> TieredSettings {
     TieredSettings { row_cache_share: 0.0, subtable_bytes: 100 << 10, write_cores: 2, ..small() }
 }
@@ -18,12 +18,12 @@ fn reopened(disk: &SimDisk) -> Bench {
     open_with(Arc::new(disk.clone()), settings()).unwrap()
 }
 
-/// Rows of a table, merged, and some of them read often.
+/// Merged rows of a table, some of which are read often.
 fn used(disk: &SimDisk) -> Bench {
     let bench = reopened(disk);
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     rewritten(&bench, 2, 0..400);
-    // The rows before and behind them stay where they are, in the same extents.
+    // The rows before and behind them stay in the same extents.
     rewritten(&bench, 3, 200..204);
     read(&bench, 200..400);
     bench
@@ -89,14 +89,14 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     assert!(closed.as_of.is_some_and(|at| at <= spillway_base::clock::wall()));
     verify_clean(&disk);
 
-    // An engine that was open for too short a time to know anything leaves the file as it is.
+    // An engine that was open for too short a time to have statistics does not change the file.
     let again = reopened(&disk);
     again.engine.close();
     drop(again);
     check_same(&offline(&disk), &told);
 
-    // Of what came later nothing is known: here the process is killed, and only temperatures of
-    // what is new are missing.
+    // Nothing is known of later extents: here the process is killed, and only the temperatures of
+    // new extents are missing.
     let killed = reopened(&disk);
     rewritten(&killed, 4, 0..400);
     drop(killed);
@@ -106,13 +106,13 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     verify_clean(&disk);
 }
 
-/// Numbers that were given out, for extents that no edit told of, are given out again after a
-/// crash: nothing is known of those.
+/// Numbers of extents that no edit recorded are assigned again after a crash. The statistics must
+/// not apply to those.
 #[test]
 fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     let disk = SimDisk::new(44);
     let bench = used(&disk);
-    // A compaction under way has taken numbers as the note is made.
+    // A running compaction has taken numbers when the snapshot is written.
     bench.engine.0.next_extent.fetch_add(1000, Ordering::Relaxed);
     bench.engine.0.note();
     drop(bench);
@@ -122,7 +122,7 @@ fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     assert!(temperatures(&offline(&disk)).iter().all(Option::is_none));
 }
 
-/// Where there is no memory to make it, it is not made, and what was there stays.
+/// If there is no memory to make it, it is not written, and the earlier file stays.
 #[test]
 fn what_there_is_no_memory_for_is_not_put_down() {
     let disk = SimDisk::new(45);
@@ -141,8 +141,8 @@ fn what_there_is_no_memory_for_is_not_put_down() {
     assert!(offline(&disk).compactions.unwrap().len() > told.compactions.unwrap().len());
 }
 
-/// In the background it is put down after a while, if there is something new, and never without
-/// threads there.
+/// Background threads write it after a while, if there is something new. Without background threads
+/// it is never written.
 #[test]
 fn the_recent_past_is_put_down_now_and_then() {
     let disk = SimDisk::new(42);
@@ -165,8 +165,8 @@ fn the_recent_past_is_put_down_now_and_then() {
     inner.threads.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Every operation of it fails once, in each way: the engine goes on, and the folder tells what it
-/// told before, or what is new.
+/// Every operation of writing it fails once, in each way. The engine continues, and the folder has
+/// the old statistics or the new ones.
 #[test]
 fn what_cannot_be_put_down_changes_nothing() {
     for fault in [Fault::Io, Fault::ShortWrite, Fault::Full, Fault::Crash] {
@@ -187,7 +187,7 @@ fn what_cannot_be_put_down_changes_nothing() {
             } else {
                 bench.engine.health().unwrap();
                 let new = StatsSnapshot::read(&disk, &dir()).unwrap();
-                // It is opened, written and renamed; a write alone can be short.
+                // The file is opened, written and renamed; only a write can be short.
                 let fails = operation == 2 || operation <= 3 && fault != Fault::ShortWrite;
                 assert_eq!(new == old, fails, "{fault:?} at {operation}");
                 let all = disk.list(&dir()).unwrap();

@@ -13,7 +13,7 @@ use crate::view::View;
 
 const ROWS: u64 = 4000;
 
-/// Level1 is meant to hold a megabyte of four, and is cheaper to read.
+/// The target of Level1 is one of four megabytes, and it is cheaper to read.
 fn tiny() -> TieredSettings {
     TieredSettings {
         memtable_bytes: 128 << 10,
@@ -23,7 +23,8 @@ fn tiny() -> TieredSettings {
         cold_compression: Compression::Lz4,
         subtable_bytes: 1 << 30,
         manifest_bytes: 1 << 20,
-        // Rows that are read often would be read from there, and not from extents.
+        // The row cache would serve rows that are read often, so they would not be read from
+        // extents.
         row_cache_share: 0.0,
         ..small()
     }
@@ -61,7 +62,7 @@ fn next(bench: &Bench) -> u64 {
     bench.horizon.stable().0 + 1
 }
 
-/// Writes to all rows alike, and reads of some.
+/// Writes to all rows with equal frequency, and reads some.
 fn use_it(bench: &Bench, rounds: u64, reads: &Range<u64>, rng: &mut Rng) {
     for _ in 0..rounds {
         for _ in 0..50 {
@@ -80,7 +81,7 @@ fn slices(bench: &Bench) -> Vec<(Place, Arc<Slice>)> {
     places.places().map(|(place, slice)| (place, slice.clone())).collect()
 }
 
-/// How many of some rows have a version in Level1.
+/// The number of some rows that have a version in Level1.
 fn in_level1(bench: &Bench, rows: &Range<u64>) -> usize {
     let levels = bench.part(1).1.view().levels.clone();
     let mut value = Vec::new();
@@ -122,8 +123,8 @@ fn a_hot_range_stays_in_level1_while_the_rest_sinks_and_sinks_once_it_has_cooled
     assert!(hot > 2 * without[0][0] && warmed > 2 * without[1][1], "{figures}");
 }
 
-/// Of an extent that goes down, the part that is hot stays: its blocks are not copied, and the rest
-/// of them are in Level2.
+/// When an extent goes down, its hot part stays: those blocks are not copied, and the rest is in
+/// Level2.
 #[test]
 fn the_hot_part_of_a_cold_extent_stays() {
     let disk = SimDisk::new(2);
@@ -135,7 +136,7 @@ fn the_hot_part_of_a_cold_extent_stays() {
         level0_target: 1,
         ..tiny()
     };
-    // Others would be as good to go down, but for those that meet nothing there.
+    // Other slices would be equally good to compact, so some rows overlap nothing in Level2.
     let bench = with_rows(&disk, settings, (0..1000).chain(2000..ROWS));
     let extents = |place: Place| -> Vec<_> {
         let all = slices(&bench).into_iter();
@@ -191,11 +192,11 @@ fn where_all_is_hot_nothing_is_behind() {
     assert!(done(&bench, Kind::Major) > 5);
 }
 
-/// The class of each extent of these rows alone, and of each that has none of them.
+/// The classes of the extents with only these rows, and of those with none of them.
 fn classes(bench: &Bench, rows: &Range<u64>) -> [Vec<DeviceClass>; 2] {
     let on = bench.engine.0.space.classes_of_files();
     let (first, last) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());
-    // An extent is read where any of its slices is.
+    // An extent counts as read if any of its slices has these rows.
     let mut extents: BTreeMap<ExtentId, (DeviceClass, Vec<bool>)> = BTreeMap::new();
     let mut all = [Vec::new(), Vec::new()];
     for (_, slice) in slices(bench) {
@@ -244,8 +245,7 @@ fn what_is_read_rises_to_the_fast_tier_and_goes_down_once_it_is_not() {
     verify_clean(&disk);
 }
 
-/// As of a pick of moves that a crash ends at any operation: every extent is whole, and in one
-/// place.
+/// A crash at any operation of moves by temperature: every extent is whole and in one place.
 #[test]
 fn a_crash_at_every_operation_of_moves_by_temperature_loses_nothing() {
     let settings = TieredSettings { tiers: fast_and_hdd(), ..tiny() };
@@ -264,7 +264,7 @@ fn a_crash_at_every_operation_of_moves_by_temperature_loses_nothing() {
     let expected = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(1000)).unwrap();
     assert_eq!((expected.len(), used(&bench).len()), (400, 1));
     drop(bench);
-    // Every other extent rises, and goes down again when it has cooled.
+    // Every second extent moves up, and moves down again when it has cooled.
     let moves = |disk: &SimDisk| -> Result<(u64, u64)> {
         let bench = open(disk)?;
         for (_, slice) in slices(&bench).iter().step_by(2) {

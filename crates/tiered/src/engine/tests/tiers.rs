@@ -15,7 +15,7 @@ pub(super) fn fast_and_hdd() -> Vec<Tier> {
 }
 
 pub(super) fn open_tiers(disk: &SimDisk, tiers: Vec<Tier>) -> Result<Bench> {
-    // Stored as it is, so that there is more to move.
+    // Uncompressed, so that there is more to move.
     let hot_compression = Compression::None;
     let cold_compression = Compression::None;
     let settings = TieredSettings { tiers, hot_compression, cold_compression, ..small_parts() };
@@ -28,7 +28,7 @@ pub(super) fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
     all.map(|of| (of.class, of.all - of.free)).filter(|(_, used)| *used > 0).collect()
 }
 
-/// The slots in use are those of extents, and no others.
+/// Checks that exactly the slots of extents are in use.
 pub(super) fn nothing_is_lost(bench: &Bench) {
     let inner = &bench.engine.0;
     let (all, free) = inner.space.bytes();
@@ -54,7 +54,7 @@ pub(super) fn last(commits: &[Commit]) -> Csn {
     commits.last().unwrap().0
 }
 
-/// EXTENT-MOVE-1: one history, with tiers that come, change and go, reads as the model.
+/// EXTENT-MOVE-1: a history in which tiers are added, changed and removed reads as the model.
 #[test]
 fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
     let disk = SimDisk::new(1);
@@ -111,15 +111,15 @@ fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
         verify_clean(&disk);
     }
     assert!(moved > 10, "{moved}");
-    // Nothing was left in them, so they are no tiers any more.
+    // They were empty, so they are not tiers any more.
     drop(open_tiers(&disk, vec![]).unwrap());
     let files = disk.files();
     let data = |dir: &str| files.iter().filter(|(path, _)| path.starts_with(dir)).count();
     assert_eq!(["/fast", "/hdd", "/ssd"].map(data), [1, 1, 1], "{files:?}");
 }
 
-/// EXTENT-MOVE-2: crashed at any operation of opening with tiers and moving what there is, all is
-/// there, and nothing else is taken.
+/// EXTENT-MOVE-2: after a crash at any operation of opening with tiers and moving the extents, all
+/// rows are there, and no other slots are used.
 #[test]
 fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);
@@ -189,7 +189,8 @@ fn a_scan_goes_on_in_the_old_place() {
     nothing_is_lost(&bench);
 }
 
-/// EXTENT-MOVE-3: an extent that is damaged is not copied; its table says so, and the others go.
+/// EXTENT-MOVE-3: a damaged extent is not copied, the status of its table reports it, and the
+/// others are moved.
 #[test]
 fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     let disk = SimDisk::new(4);
@@ -217,7 +218,7 @@ fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     nothing_is_lost(&bench);
 }
 
-/// The error for a missing tier names the setting, and nothing is lost by it.
+/// The error for a missing tier names the setting, and nothing is lost.
 #[test]
 fn a_missing_tier_is_told_of() {
     let disk = SimDisk::new(5);

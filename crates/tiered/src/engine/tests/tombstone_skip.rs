@@ -32,7 +32,7 @@ fn figures(bench: &Bench) -> &Figures {
     &bench.engine.0.gap_figures
 }
 
-/// The first row in a direction, and the tombstones that were walked over until it.
+/// The first row in a direction, and the number of tombstones that were passed before it.
 fn poll(bench: &Bench, direction: Direction, snapshot: u64) -> (Option<Vec<u8>>, u64) {
     let before = figures(bench).walked.load(Ordering::Relaxed);
     let (all, snapshot) = (KeyRange::ALL, Csn(snapshot));
@@ -70,8 +70,8 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
-/// TOMBSTONE-SKIP-5: another poller, whose snapshot is later, made known how the gap has grown
-/// before this one looked.
+/// TOMBSTONE-SKIP-5: another poller with a later snapshot published the grown gap before this one
+/// reads.
 #[test]
 fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     let bench = with_rows(small(), 0..3000);
@@ -90,7 +90,7 @@ fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0));
 }
 
-/// A gap is not looked for over each tombstone, so that a few of it are walked over.
+/// A scan does not search for a gap at each tombstone, so it passes a few of them one by one.
 #[test]
 fn who_comes_to_a_gap_from_tombstones_leaps_soon() {
     for before in [1, 7, 8, 20, 63] {
@@ -141,7 +141,7 @@ fn a_gap_is_leapt_over_in_both_directions() {
         assert_eq!(keys(now.0), (now.1.clone(), 400));
         assert_eq!(keys(now.0), (now.1.clone(), 0));
         assert_eq!(keys(then.0), (then.1.clone(), 0));
-        // Scans that begin in it, or end there, or are all in it.
+        // Scans that begin in the gap, end in it, or lie completely in it.
         for (start, end, rows) in [(200, 510, 10), (90, 300, 10), (200, 300, 0)] {
             let (start, end) = (key(start), key(end));
             for direction in [Direction::Forward, Direction::Backward] {
@@ -167,8 +167,8 @@ fn a_row_that_is_put_into_a_gap_is_found_and_what_is_beside_it_leapt_over() {
     assert_eq!(forward(&bench, 5), (Some(key(900)), 0), "they are one again");
 }
 
-/// Commits are installed in any order: one that a snapshot does not see may be there when the
-/// snapshot's scan finds nothing.
+/// Commits are installed in any order, so a commit that a snapshot does not see may be installed
+/// when the snapshot's scan finds no row.
 #[test]
 fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     for flushed in [false, true] {
@@ -176,7 +176,7 @@ fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
         delete(&bench, 3, 0..900);
         put(&bench, 4, 700..701);
         if flushed {
-            // Tombstones that nobody needs are forgotten by a flush.
+            // A flush would drop tombstones that no snapshot needs.
             bench.horizon.live.lock().extend([Csn(2), Csn(3)]);
             bench.engine.flush_all().unwrap();
         }
@@ -185,8 +185,8 @@ fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     }
 }
 
-/// An insertion that entered a sub-table's memtable before a split ends after it, and looks for
-/// gaps where nobody reads any more.
+/// An insertion that entered a sub-table's memtable before a split ends after it, and cuts gaps of
+/// the old sub-table, which is no longer read.
 #[test]
 fn an_insertion_that_a_split_overtakes_is_in_no_gap() {
     let bench = with_rows(small(), 0..0);
@@ -216,7 +216,7 @@ fn an_insertion_that_a_split_overtakes_is_in_no_gap() {
 #[test]
 fn a_device_is_not_waited_for_behind_a_gap() {
     let bench = with_rows(TieredSettings { cache_bytes: 0, ..small() }, 0..3000);
-    // Somebody sees the rows, so that no flush forgets that they were deleted.
+    // A snapshot sees the rows, so no flush drops their tombstones.
     bench.horizon.live.lock().push(Csn(2));
     delete(&bench, 3, 0..2900);
     bench.engine.flush_all().unwrap();
@@ -232,18 +232,18 @@ fn a_device_is_not_waited_for_behind_a_gap() {
     assert_eq!(cursor.key(), key(2901));
 }
 
-/// Commits of several threads, numbered in one order and installed in any; snapshots at the prefix
-/// of those that are installed.
+/// Commits of several threads, which are numbered in one order and installed in any order, and
+/// snapshots at the installed prefix.
 struct Shared {
     bench: Bench,
     history: Mutex<History>,
-    /// Commits that are installed beyond the horizon's prefix.
+    /// Commits that are installed beyond the prefix.
     done: Mutex<std::collections::BTreeSet<u64>>,
-    /// Scans that gave what they should.
+    /// The number of scans with the right result.
     checks: AtomicUsize,
 }
 
-/// The newest commit, and of each key the commits that put it (`true`) or deleted it.
+/// The newest commit, and for each key the commits that put it (`true`) or deleted it.
 struct History {
     newest: u64,
     keys: Vec<Vec<(u64, bool)>>,
@@ -273,7 +273,7 @@ impl Shared {
         }
     }
 
-    /// A snapshot that is known to be live.
+    /// A registered snapshot.
     fn snapshot(&self) -> Csn {
         let mut live = self.bench.horizon.live.lock();
         let csn = Csn(self.bench.horizon.stable.load(Ordering::SeqCst));
@@ -316,9 +316,9 @@ impl Shared {
 
 const KEYS: u64 = 1000;
 
-/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is put into gaps while they are found, widened, cut
-/// and leapt over, every scan gives what its snapshot sees, in both directions, through switches,
-/// flushes, compactions, splits and joins.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: rows are inserted into gaps while these are found, widened,
+/// cut and leapt over. Every scan returns what its snapshot sees, in both directions, through
+/// switches, flushes, compactions, splits and joins.
 #[test]
 fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
     for seed in 0..4 {
@@ -343,7 +343,7 @@ fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_
                             break;
                         }
                         let from = rng.below(KEYS);
-                        // Runs are deleted, and single rows put among what was.
+                        // Ranges are deleted, and single rows are put among them.
                         for number in from..(from + 50 + rng.below(150)).min(KEYS) {
                             shared.commit(number, false);
                             if rng.chance(1, 20) {

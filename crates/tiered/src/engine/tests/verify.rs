@@ -16,7 +16,7 @@ fn folder() -> SimDisk {
     disk
 }
 
-/// The first finding, in a folder whose record was changed so.
+/// The first finding in a folder whose manifest was changed by `change`.
 fn found(disk: &SimDisk, change: impl FnOnce(&mut State)) -> (SimDisk, crate::Finding) {
     let disk = disk.fork();
     let (mut state, slot_bytes) = crate::manifest::read(&disk, &dir()).unwrap().unwrap();
@@ -70,7 +70,7 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
     let disk = folder();
     let change = |change: &dyn Fn(&mut State, ExtentId, ExtentId)| {
         let (_, finding) = found(&disk, |state| {
-            // Two of one size.
+            // Two extents of the same size.
             let count = |of, id| meta(state, of, id).slots.count;
             let one = extents(state, 1)[0];
             let mut others = extents(state, 2).into_iter();
@@ -96,9 +96,9 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
         put(state, 1, one, run);
     });
     assert!(missing.contains("77"), "{missing}");
-    // Two owners of a slot.
+    // A slot with two owners.
     change(&|state, one, other| put(state, 2, other, slots(state, 1, one)));
-    // Each in the other's place.
+    // Two extents with swapped places.
     let swapped = change(&|state, one, other| {
         let (first, second) = (slots(state, 1, one), slots(state, 2, other));
         put(state, 1, one, second);
@@ -119,7 +119,7 @@ fn a_slice_that_is_not_what_was_recorded_is_found() {
     assert!(finding.error.to_string().contains("is not what was recorded"), "{finding:?}");
 }
 
-/// Of a file that is gone, too; and what is whole beside it is still read.
+/// A missing file is found too, and intact extents are still read.
 #[test]
 fn a_data_file_that_is_gone_is_found() {
     let disk = folder();

@@ -8,26 +8,26 @@ use spillway_storage::{
 
 use super::*;
 
-/// What the queues of a disk were given.
+/// The operations that the queues of a disk were given.
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) reads: AtomicU64,
     pub(super) in_flight: AtomicU64,
-    /// Reads that wait to be handed over together.
+    /// Reads that wait to be submitted together.
     pub(super) kept: AtomicU64,
-    /// Bytes that are being read, and the most there were at once.
+    /// Bytes that are being read.
     reading: AtomicU64,
+    /// The most bytes that were being read at once.
     pub(super) reading_most: AtomicU64,
-    /// How many reads had begun, and how many operations were in flight, whenever blocks were to be
-    /// merged.
+    /// At each merge of blocks, the number of reads begun and of operations in flight.
     pub(super) at_merges: Mutex<Vec<(u64, u64)>>,
 }
 
-/// A disk that tells of its queues.
+/// A disk that records the operations of its queues.
 pub(super) struct Watched(pub(super) SimDisk, pub(super) Arc<Given>);
 
-/// A queue of it, and how much each of its reads is of. Where it gathers, reads are not in flight
-/// before they are handed over.
+/// A queue of the disk, with the bytes of each read. If it gathers, reads are not in flight before
+/// they are submitted.
 struct WatchedQueue {
     queue: Box<dyn IoQueue>,
     given: Arc<Given>,
@@ -93,7 +93,7 @@ impl IoQueue for WatchedQueue {
         self.kept > 0 || self.queue.keeps()
     }
 
-    /// With something in flight it hands over nothing, as one may not that finds some of it over.
+    /// With operations in flight it submits nothing, like a queue that finds a completed operation.
     fn wait(&mut self) -> Option<Completion> {
         if self.handed_over == 0 {
             self.hand_over_kept();

@@ -14,7 +14,7 @@ fn extent(id: u64, len: u64) -> ExtentState {
     ExtentState { meta, slices: Vec::new() }
 }
 
-/// The entries of each node, and how deep they are (EXTENT-MAP-3).
+/// Checks the entries of each node and the depth (EXTENT-MAP-3).
 fn walk(node: &ExtentNode, is_root: bool, nodes: &mut usize) -> usize {
     *nodes += 1;
     assert!(node.entries() <= ENTRIES_MAX);
@@ -30,8 +30,7 @@ fn walk(node: &ExtentNode, is_root: bool, nodes: &mut usize) -> usize {
     }
 }
 
-/// EXTENT-MAP-1, EXTENT-MAP-2, EXTENT-MAP-3: a map is the model, of the tree and of every picture
-/// that was taken of it.
+/// EXTENT-MAP-1, EXTENT-MAP-2, EXTENT-MAP-3: the tree and every picture of it equal a model map.
 #[test]
 fn extents_are_those_of_a_map_and_pictures_stay() {
     for seed in 0..30 {
@@ -40,7 +39,8 @@ fn extents_are_those_of_a_map_and_pictures_stay() {
         let mut pictures = Vec::new();
         let mut next = 0;
         for round in 0..1500 {
-            // Numbers mostly ascend; what flushes and compactions finish in another order does not.
+            // Numbers mostly ascend, except for flushes and compactions that finish in another
+            // order.
             let id = if rng.chance(1, 3) { rng.below(next + 1) } else { next };
             let shrinks = round > 700;
             match rng.below(4) {
@@ -82,8 +82,8 @@ fn extents_are_those_of_a_map_and_pictures_stay() {
     }
 }
 
-/// EXTENT-MAP-2: of a picture's nodes a change copies the path to it; without a picture it copies
-/// nothing.
+/// EXTENT-MAP-2: with a picture, a change copies the path to the changed entry; without one it
+/// copies nothing.
 #[test]
 fn a_change_copies_its_path_alone() {
     let mut extents = Extents::default();
@@ -111,7 +111,7 @@ fn a_change_copies_its_path_alone() {
         }
     }
     assert_eq!(shared(&picture.root, &extents.root), depth);
-    // Where many went, what is left is put together.
+    // After many removals, the remaining entries are joined.
     (0..1000).filter(|id| id % 20 != 0).for_each(|id| drop(extents.remove(ExtentId(id))));
     let mut nodes = 0;
     walk(&extents.root, true, &mut nodes);

@@ -47,14 +47,14 @@ fn turn(at: u64) -> Vec<Edit> {
     edits
 }
 
-/// A life of a manifest, and what it must have left: what was recorded, and what may have been.
+/// A life of a manifest, and its possible contents: what was recorded, and what may have been.
 struct Life {
     recorded: State,
     asked: State,
     turns: u64,
     full: bool,
     failed: bool,
-    /// A rewrite met a full disk.
+    /// Whether a rewrite met a full disk.
     refused: bool,
 }
 
@@ -83,7 +83,7 @@ impl Life {
 
     fn turn(&mut self, manifest: &mut Manifest) {
         self.commit(manifest, turn(self.turns));
-        // What a full disk refused is recorded later.
+        // Edits that a full disk refused are recorded later.
         if self.full {
             self.full = false;
             self.commit(manifest, turn(self.turns));
@@ -91,7 +91,7 @@ impl Life {
         self.turns += 1;
     }
 
-    /// Records something, writes the manifest anew with more in its middle, and records more.
+    /// Records edits, rewrites the manifest while more edits are recorded, and records more.
     fn live(&mut self, disk: &SimDisk, extents: u64) {
         disk.create_dir_all(dir()).unwrap();
         let Ok(manifest) = Manifest::open(Arc::new(disk.clone()), dir(), 4096, 1) else { return };
@@ -122,7 +122,7 @@ impl Life {
         }
     }
 
-    /// What a restart reads is what was recorded, or that and what may have been.
+    /// Checks that a restart reads what was recorded, possibly with what may have been.
     fn check(&self, disk: &SimDisk, when: &str) {
         let found = read(disk, dir()).unwrap().map(|(state, _)| state).unwrap_or_default();
         assert!(found == self.recorded || found == self.asked, "{when}: {found:?}");
@@ -172,7 +172,8 @@ fn a_rewrite_that_fails_anywhere_loses_no_edit() {
     assert!(failed > operations && refused > 4 * 20, "{failed} {refused}");
 }
 
-/// MANIFEST-5: with a full disk the manifest goes on, and tries again once it has grown by half.
+/// MANIFEST-5: on a full disk the manifest continues, and retries the rewrite once it has grown by
+/// half.
 #[test]
 fn a_rewrite_waits_for_room() {
     let disk = SimDisk::new(1);
@@ -202,8 +203,8 @@ fn a_rewrite_waits_for_room() {
     assert_eq!(read(&disk, dir()).unwrap().unwrap().0, before);
 }
 
-/// MANIFEST-3: an edit comes to its own sync while a rewrite is held up in one of its; and what is
-/// done with the manifest locked is as much for few extents as for many.
+/// MANIFEST-3: an edit reaches its own sync while a rewrite is held up in one of its syncs. The
+/// work under the manifest's lock is the same for few extents as for many.
 #[test]
 fn an_edit_does_not_wait_for_a_rewrite() {
     let disk = SimDisk::new(1);
@@ -236,8 +237,8 @@ fn an_edit_does_not_wait_for_a_rewrite() {
     assert_eq!(locked, [2, 2], "a rename, and a sync of the folder");
 }
 
-/// MANIFEST-1, MANIFEST-4: edits come at any time of one rewrite after another, on another thread,
-/// until the machine stops.
+/// MANIFEST-1, MANIFEST-4: another thread records edits during one rewrite after another, until the
+/// machine stops.
 #[test]
 fn edits_and_rewrites_race() {
     for seed in 0..60 {
@@ -270,8 +271,8 @@ fn edits_and_rewrites_race() {
     }
 }
 
-/// DICTIONARY-2, MANIFEST-4: a dictionary that a picture was written without is there again with an
-/// extent that names it; one that none names goes.
+/// DICTIONARY-2, MANIFEST-4: a dictionary that was left out of a picture is there again with an
+/// extent that names it. A dictionary that no extent names is removed.
 #[test]
 fn what_is_named_in_the_middle_of_a_rewrite_stays() {
     let named = |names| Edit::AddExtent { table: table(1), meta: ExtentMeta { names, ..meta(90) } };

@@ -45,13 +45,13 @@ impl Node {
             if spins < SPINS_MAX && !cfg!(loom) {
                 hint::spin_loop();
             } else {
-                // The holder is a few steps from giving it back, but may have lost its core.
+                // The holder is a few steps from unlocking, but may have been descheduled.
                 thread::yield_now();
             }
         }
     }
 
-    /// Sets the prefix from one of the keys. No slot is taken, and the lock is held.
+    /// Sets the prefix from one of the keys. No slot is used, and the lock is held.
     fn set_prefix(&self, key: &[u8], len: usize) {
         for (number, word) in self.prefix.iter().enumerate() {
             let bytes = first_bytes(len.saturating_sub(8 * number));
@@ -70,24 +70,22 @@ impl Node {
         self.order.store(order.0, Ordering::Release);
     }
 
-    /// Whether heads are nearly too short to tell the keys apart.
+    /// Whether heads are nearly too short to distinguish the keys.
     fn is_tight(&self, order: Order) -> bool {
         let head = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
         (1..order.len()).any(|rank| head(rank - 1) ^ head(rank) < 1 << 8)
     }
 
-    /// A prefix for keys in this range, with as many bytes as they share, but not more than heads
-    /// need.
+    /// A prefix for keys in this range: as many bytes as they share, but no more than heads need.
     fn prefix_for(least: &[u8], most: &[u8]) -> usize {
         common(least, most).min(least.len().max(most.len()).saturating_sub(HEAD_BYTES))
     }
 
-    /// The prefix for the node to the right that is to hold these.
+    /// The prefix for the node to the right that will hold these entries.
     fn prefix_of_right(&self, order: Order, moved: &[(KeyRef, NonNull<u8>)]) -> usize {
         let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
         let (least, most) = (moved[0].0.bytes(), moved[moved.len() - 1].0.bytes());
-        // The key after a single key is likely to share with it the prefix that the keys before it
-        // share.
+        // The key after a single key likely shares the prefix of the keys before it.
         let least = if moved.len() == 1 { self.key(order.slot(0)).bytes() } else { least };
         let fits = most.get(..prefix_len).is_some_and(|prefix| least.starts_with(prefix));
         if !fits {
@@ -99,7 +97,7 @@ impl Node {
         }
     }
 
-    /// A prefix for a node whose first entry this key is to be: a guess at what the next ones share
+    /// A prefix for a node whose first entry will be this key: a guess at what later keys share
     /// with it.
     fn prefix_for_first(&self, key: &[u8]) -> usize {
         let near = match self.next() {
@@ -114,7 +112,7 @@ impl Node {
     }
 }
 
-/// A node where a key belonged when it was seen.
+/// A node where a key belonged when it was read.
 #[derive(Clone, Copy)]
 pub(in crate::memtable) struct Seen<'a> {
     pub(in crate::memtable) node: &'a Node,
@@ -123,7 +121,7 @@ pub(in crate::memtable) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Locks the node where the key belongs now: this one, if it was neither split nor added to
+    /// Locks the node where the key belongs now: this one, unless it was split or changed
     /// meanwhile.
     pub(in crate::memtable) fn lock(self, probe: &Probe<'_>) -> (Locked<'a>, KeySlot) {
         let locked = self.node.lock();
@@ -135,7 +133,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// A node whose lock is held; dropping it gives the lock back.
+/// A locked node; dropping it unlocks the node.
 pub(in crate::memtable) struct Locked<'a> {
     pub(in crate::memtable) node: &'a Node,
     latch: u64,
@@ -148,8 +146,8 @@ impl Drop for Locked<'_> {
 }
 
 impl<'a> Locked<'a> {
-    /// Adds an entry where its key belongs. Where there is no room, answers the rank at which to
-    /// split first.
+    /// Adds an entry where its key belongs. If there is no room, returns the rank at which to split
+    /// first.
     pub(in crate::memtable) fn insert(
         &self,
         probe: &Probe<'_>,
@@ -176,9 +174,9 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Where to split a full node: at its end for keys that come in order, else in the middle. The
-    /// leftmost of a level gives all to a node with a longer prefix, once its own, perhaps set when
-    /// it knew one key, is too short.
+    /// Where to split a full node: at its end for keys that come in order, otherwise in the middle.
+    /// The leftmost node of a level moves everything to a node with a longer prefix once its own
+    /// prefix, which may have been set for a single key, is too short.
     fn middle(&self, rank: usize, order: Order) -> usize {
         if rank == SLOTS {
             return SLOTS;
@@ -194,8 +192,9 @@ impl<'a> Locked<'a> {
         SLOTS / 2
     }
 
-    /// Moves the entries from a rank on into a new node to the right, which the level above is to
-    /// learn of. With none to move, the new node begins with `entry`, whose key is `key`.
+    /// Moves the entries from a rank on into a new node to the right, which must then be linked
+    /// into the level above. If none are moved, the new node begins with `entry`, whose key is
+    /// `key`.
     pub(in crate::memtable) fn split(
         &mut self,
         nodes: &'a Arena,
@@ -214,8 +213,8 @@ impl<'a> Locked<'a> {
         let prefix_len = node.prefix_of_right(order, &moved);
         let (mut low, entry) = moved[0];
         if is_append && node.level() == 0 {
-            // Other keys may come between the last one here and this one, in descending order even:
-            // the new leaf is for them, too, or each would begin one of its own.
+            // Keys between the last one here and this one may come later, even in descending order.
+            // The new leaf must cover them too, or each would begin a separate leaf.
             let last = node.key(order.slot(order.len() - 1)).bytes();
             let shared = common(last, key.bytes());
             if shared + 1 < key.bytes().len() {
@@ -229,8 +228,8 @@ impl<'a> Locked<'a> {
             moved.remove(0);
         }
         let right = Node::new(nodes, Some(low), first);
-        // Until the entries are gone from here, nobody adds one there: it would not be found by who
-        // looks here.
+        // Until the entries are removed here, no thread may add one there: a reader of this node
+        // would not find it.
         right.latch.store(LOCKED, Ordering::Relaxed);
         let right = Locked { node: right, latch: 0 };
         right.node.next.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -38,7 +38,7 @@ use super::key::{KeyRef, Written};
 use super::order::{Order, ROOM, STEPS};
 pub(super) use locked::Seen;
 
-/// The alignment that an arena of nodes needs: a node begins at a line of the cache.
+/// The alignment that an arena of nodes needs: a node begins at a cache line of the processor.
 pub(super) const ALIGN: usize = 64;
 
 const HEAD_BYTES: usize = 8;
@@ -47,7 +47,7 @@ const LOCKED: u64 = 1;
 const ONE_SPLIT: u64 = 2;
 const SPINS_MAX: u32 = 100;
 
-/// A key that is looked for, with its first words at hand.
+/// A searched key, with its first words as numbers.
 pub(super) struct Probe<'k> {
     pub(super) key: &'k [u8],
     words: [u64; PREFIX_WORDS],
@@ -59,8 +59,8 @@ impl Probe<'_> {
     }
 }
 
-/// Eight bytes of a key from `at` on, big-endian, with zeros past its end: ordered as the keys are,
-/// but for those that are equal in them.
+/// Eight bytes of a key from `at` on, big-endian, with zeros past its end. They have the order of
+/// the keys, except that different keys may be equal in them.
 fn word_at(key: &[u8], at: usize) -> u64 {
     if let Some(bytes) = key.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         return u64::from_be_bytes(*bytes);
@@ -87,31 +87,31 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Which keys a node may begin with to be looked into.
+/// The bound on the first key of a node that a search enters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     AtOrBelow,
     Below,
 }
 
-/// Where a key stands in a node under an order of it.
+/// The position of a key in a node under an order.
 #[derive(Clone, Copy)]
 pub(super) struct KeySlot {
     pub(super) order: Order,
-    /// How many entries come before.
+    /// The number of entries before it.
     pub(super) rank: usize,
-    /// Whether the next is the key.
+    /// Whether the next entry has the key.
     pub(super) equal: bool,
-    /// How the key compares with all that begin with the node's prefix.
+    /// The order of the key relative to all keys with the node's prefix.
     side: Compare,
-    /// The key's head; no matter where it does not begin with the prefix.
+    /// The key's head; meaningless if it does not begin with the prefix.
     head: u64,
 }
 
 /// A node of the tree.
 #[repr(C, align(64))]
 pub(super) struct Node {
-    /// The lowest bit is the lock; above it, how often the node was split.
+    /// The lowest bit is the lock; the bits above count the node's splits.
     latch: AtomicU64,
     order: AtomicU64,
     prefix_len: AtomicU32,
@@ -120,7 +120,7 @@ pub(super) struct Node {
     heads: [AtomicU64; ROOM],
     entries: [AtomicPtr<u8>; ROOM],
     next: AtomicPtr<Node>,
-    /// No key here or to the right is below it; none for the leftmost of a level.
+    /// A lower bound of the keys here and to the right; `None` for the leftmost node of a level.
     low: Option<KeyRef>,
     /// The child with keys below the first entry; null in a leaf.
     first: *const Node,
@@ -128,7 +128,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A node without entries. With `first`, it is of the level above.
+    /// A node without entries. With `first`, it belongs to the level above that.
     pub(super) fn new<'a>(
         arena: &'a Arena,
         low: Option<KeyRef>,
@@ -157,10 +157,10 @@ impl Node {
         }
     }
 
-    /// The node that a pointer stands for, for a lifetime in which the caller holds its arena.
+    /// The node of a pointer, for a lifetime in which the caller holds its arena.
     ///
     /// # Safety
-    /// The pointer is of a node, and was loaded with Acquire from where it was published.
+    /// The pointer points to a node, and was loaded with Acquire from where it was published.
     pub(super) unsafe fn from_ptr<'a>(pointer: NonNull<u8>) -> &'a Node {
         // SAFETY: as the caller says; nodes are never moved or freed before the arena.
         unsafe { pointer.cast().as_ref() }
@@ -170,7 +170,7 @@ impl Node {
         NonNull::from(self).cast()
     }
 
-    /// How far above the leaves it is.
+    /// Its height above the leaves.
     pub(super) fn level(&self) -> u32 {
         self.written.read();
         self.level
@@ -188,7 +188,7 @@ impl Node {
         Some(unsafe { next.as_ref() })
     }
 
-    /// Whether a key may be here or to the right, as far as `low` tells.
+    /// Whether a key may be here or to the right, according to `low`.
     pub(super) fn begins(&self, probe: &Probe<'_>, bound: Bound) -> bool {
         self.low().is_none_or(|low| match low.bytes().cmp(probe.key) {
             Compare::Less => true,
@@ -197,25 +197,26 @@ impl Node {
         })
     }
 
-    /// Asks for all lines of the node at once: to wait for each where it is first read would take
-    /// several times as long.
+    /// Prefetches all cache lines of the node at once. Waiting for each at its first read would
+    /// take several times as long.
     fn prefetch(&self) {
         prefetch::lines(self.as_ptr().as_ptr(), size_of::<Node>() / prefetch::LINE_BYTES);
     }
 
-    /// What `look` sees at a moment at which the order named the slots that it looked at.
+    /// Calls `look` with the order, and returns its result once the order was valid for all slots
+    /// that it read.
     pub(super) fn read<T>(&self, look: impl Fn(Order) -> T) -> T {
         self.read_and_splits(look).0
     }
 
-    /// As `read`, with how many splits there had been, in units of the latch.
+    /// As `read`. Also returns the number of splits, in units of the latch.
     fn read_and_splits<T>(&self, look: impl Fn(Order) -> T) -> (T, u64) {
         self.prefetch();
         loop {
             let splits = self.latch.load(Ordering::Acquire) & !LOCKED;
             let seen = look(self.order());
-            // A slot that `look` saw with another entry was written after the latch went up, with
-            // Release.
+            // If `look` read a slot with a new entry, that was written after the latch was raised,
+            // with Release.
             fence(Ordering::Acquire);
             if self.latch.load(Ordering::Relaxed) & !LOCKED == splits {
                 return (seen, splits);
@@ -242,7 +243,7 @@ impl Node {
         (self.key(slot), self.entry(slot))
     }
 
-    /// The key that the entry of a slot is, or begins with.
+    /// The key of the entry of a slot: the entry itself, or its first key.
     fn key(&self, slot: usize) -> KeyRef {
         let entry = self.entry(slot);
         // SAFETY: entries of leaves are keys, those of other nodes are nodes, stored with Release
@@ -266,7 +267,7 @@ impl Node {
         unsafe { Node::from_ptr(child) }
     }
 
-    /// Where a key stands under an order of this node.
+    /// The position of a key under an order of this node.
     #[inline]
     pub(super) fn find(&self, order: Order, probe: &Probe<'_>) -> KeySlot {
         let len = order.len();
@@ -282,8 +283,8 @@ impl Node {
         }
         spot.head = word_at(probe.key, prefix_len);
         let head_at = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
-        // The outcome of each comparison is a coin's: as branches, they would cost more than all
-        // else.
+        // The outcome of each comparison is random. As branches, they would cost more than
+        // everything else.
         for step in STEPS {
             let before = spot.rank + step;
             let is_less = head_at(before - 1) < spot.head;
@@ -301,7 +302,7 @@ impl Node {
         spot
     }
 
-    /// How a key compares with all keys that begin with the node's prefix.
+    /// The order of a key relative to all keys with the node's prefix.
     fn compare_prefix(&self, probe: &Probe<'_>, len: usize) -> Compare {
         let differ = |word: usize| {
             let prefix = self.prefix[word].load(Ordering::Relaxed);
@@ -329,14 +330,14 @@ impl Node {
         probe.key[..len.min(probe.key.len())].cmp(prefix)
     }
 
-    /// Whether a key that stands in this node at a spot belongs to the one on the right, which is
-    /// the answer.
+    /// The node to the right, if a key with this position in this node belongs there.
     fn right_of(&self, spot: KeySlot, probe: &Probe<'_>, bound: Bound) -> Option<&Node> {
         let is_past = spot.rank == spot.order.len();
         is_past.then(|| self.next())?.filter(|next| next.begins(probe, bound))
     }
 
-    /// Walks right from here to the node where a key belongs, and answers what `look` saw there.
+    /// Walks right from here to the node where a key belongs, and returns the result of `look`
+    /// there.
     #[inline]
     pub(super) fn at_or_right<'a, T>(
         &'a self,

@@ -2,38 +2,37 @@
 
 use super::super::*;
 
-/// What happens, whatever the settings are.
+/// A step of a history, which does not depend on the settings.
 pub(super) enum Step {
     Commit(WriteBatch),
-    /// Somebody begins to read at the snapshot of now.
+    /// A reader takes the present snapshot.
     Hold,
-    /// The one who began first ends.
+    /// The oldest reader ends.
     Release,
-    /// A whole scan, or one of some keys, and look-ups: of the newest state, or of a snapshot that
-    /// is held.
+    /// A scan of all or some keys, and lookups, at the newest state or at a held snapshot.
     Read {
         held: Option<u64>,
         seed: u64,
     },
-    /// Some neighbours are read again and again, from one of these on.
+    /// Some adjacent rows are read repeatedly, beginning with this one.
     Favour(u64),
-    /// A scan begins, and stays where it is after some rows.
+    /// A scan begins, and pauses after some rows.
     Begin {
         seed: u64,
     },
-    /// The oldest scan that stays somewhere goes on to its end.
+    /// The oldest paused scan continues to its end.
     Resume,
     Persist,
     Flush,
     Work,
     CompactAll,
-    /// A compaction of a kind, of a sub-table, whether it is due or not.
+    /// A compaction of a sub-table, even if none is due.
     Compact(u64),
     Split(u64),
     Join(u64),
-    /// A backup is begun.
+    /// A backup begins.
     Pin,
-    /// The oldest one that was begun is read, whatever has happened since, and restored.
+    /// The oldest begun backup is read, regardless of later steps, and restored.
     Restore,
     Open {
         crash: bool,
@@ -41,28 +40,29 @@ pub(super) enum Step {
 }
 
 pub(super) const KEYS: u64 = 400;
-/// Rows at both ends of which a table is used as a queue.
+/// The table that is used as a queue.
 pub(super) const QUEUE: u32 = 2;
 
 pub(super) fn key_of(id: u32, number: u64) -> Vec<u8> {
     match id {
         QUEUE => number.to_be_bytes().to_vec(),
-        // Prefixes of each other, and long ones.
+        // Keys that are prefixes of each other, and long keys.
         _ if number % 10 == 7 => format!("key{:02}", number / 10).into_bytes(),
         _ if number % 10 == 8 => format!("key{number:03}{}", "-".repeat(300)).into_bytes(),
         _ => format!("key{number:03}").into_bytes(),
     }
 }
 
-/// Bytes that values of a history are below.
+/// The limits of the bytes of a history's values.
 struct Values {
-    /// Most of them.
+    /// The limit for most values.
     most: u64,
     largest: u64,
 }
 
 impl Values {
-    /// In half of the histories values are short: many are in a block, and memtables lend them.
+    /// In half of the histories values are short, so that a block has many of them and memtables
+    /// lend them.
     fn of(seed: u64, slot_bytes: u64) -> Values {
         match seed / 2 % 2 {
             0 => Values { most: 1500, largest: 2 * slot_bytes },
@@ -94,8 +94,8 @@ fn value_of(rng: &mut Rng, values: &Values) -> Vec<u8> {
     }
 }
 
-/// A history, and what is always there: tables 1 and 2; a third is dropped, and comes again under
-/// another number.
+/// A history. Tables 1 and 2 always exist; a third is dropped and created again under another
+/// number.
 pub(super) fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
     let created: Vec<Op<'_>> = (1..=3).map(|number| Op::CreateTable(table(number))).collect();
     let mut steps = vec![Step::Commit(batch(&created))];
@@ -111,13 +111,13 @@ struct Author {
     rng: Rng,
     values: Values,
     has_ranges: bool,
-    /// The first of the rows that are read more than others.
+    /// The first of the rows that are read more often than others.
     favourite: u64,
-    /// Commits so far.
+    /// The number of commits so far.
     commits: u64,
     /// The number of the third table.
     third: u32,
-    /// Of the queue.
+    /// The first row of the queue.
     head: u64,
     tail: u64,
     held: u64,
@@ -130,7 +130,7 @@ impl Author {
         Author {
             rng: Rng::new(seed),
             values: Values::of(seed, slot_bytes),
-            // Where ranges are deleted at once, rows are taken one by one.
+            // With range deletions, scans return rows one by one.
             has_ranges: !seed.is_multiple_of(3),
             favourite: seed * 70 % KEYS,
             commits: 1,
@@ -143,7 +143,7 @@ impl Author {
         }
     }
 
-    /// The next step; `None` where it is one that there is nothing for.
+    /// The next step; `None` if the chosen step is not possible now.
     fn step(&mut self) -> Option<Step> {
         Some(match self.rng.below(1000) {
             0..100 => self.neighbours(),
@@ -173,7 +173,7 @@ impl Author {
         })
     }
 
-    /// A step of those who read, of one of 135 kinds.
+    /// A step of readers, one of 135 kinds.
     fn reader(&mut self, at: u64) -> Option<Step> {
         Some(match at {
             705..735 => {
@@ -211,7 +211,7 @@ impl Author {
         self.commit(batch(&[Op::DropTable(table(dropped)), Op::CreateTable(table(self.third))]))
     }
 
-    /// Changes of rows that lie beside each other, which leave what is around them where it is.
+    /// Changes of adjacent rows, which leave the rows around them where they are.
     fn neighbours(&mut self) -> Step {
         let mut batch = WriteBatch::new();
         let (first, delete) = (self.rng.below(KEYS), self.rng.chance(1, 4));

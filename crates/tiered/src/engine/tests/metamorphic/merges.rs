@@ -10,7 +10,7 @@ use crate::offload::BuiltBlock;
 pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
 
 impl Merges {
-    /// Merges that were done alike since this was asked; none were not.
+    /// The number of merges with equal results since the last call. Fails if any differed.
     pub(super) fn compared(&self) -> u64 {
         let (alike, differs) = std::mem::take(&mut *self.0.lock());
         assert!(differs.is_none(), "OFFLOAD-1: {differs:?}");

@@ -19,25 +19,25 @@ use run::Run;
 use super::*;
 use crate::source::met;
 
-/// Of each history.
+/// The runs of each history.
 const RUNS: u64 = 3;
 
 /// The events that occurred, over all runs.
 #[derive(Default, Debug)]
 struct Seen {
-    /// The engines' own.
+    /// The engines' counters.
     counters: BTreeMap<&'static str, f64>,
     dictionaries: usize,
-    /// Merges that were done in two ways.
+    /// The number of merges that were done in two ways.
     compared: u64,
     reads: u64,
     openings: u64,
     restores: u64,
 }
 
-/// Metrics that may stay zero: waits, of which there is none here; events that need a full device
-/// or a larger row cache; hot slices that stay, which in so few reads depends on how fast threads
-/// are (`temperature` provokes that); and merges that differ.
+/// Metrics that may stay zero: waits, which do not occur here; events that need a full device or a
+/// larger row cache; hot slices that stay, which with so few reads depends on the speed of threads
+/// (`temperature` covers that); and merges that differ.
 const NOT_COUNTED: [&str; 6] = [
     REFUSED,
     "tiered_kept_bytes_total",
@@ -50,7 +50,7 @@ const NOT_COUNTED: [&str; 6] = [
 const REFUSED: &str = "tiered_refused_merges_total";
 
 impl Seen {
-    /// An engine is about to end.
+    /// Adds the counters of an engine that is about to end.
     fn add(&mut self, engine: &TieredEngine) {
         for metric in engine.metrics().into_iter().filter(|metric| metric.counter) {
             *self.counters.entry(metric.name).or_default() += metric.value;
@@ -60,8 +60,8 @@ impl Seen {
         self.dictionaries += inner.tables.load().keys().filter(|id| has_one(id)).count();
     }
 
-    /// Nothing was left out that an engine counts: each kind of compaction, whatever is left alone,
-    /// cached, read ahead or moved.
+    /// Checks that every event that an engine counts has occurred: each kind of compaction, reuse,
+    /// caching, readahead and moves.
     fn check_all(&self) {
         let counted = self.counters.iter().filter(|(name, _)| !NOT_COUNTED.contains(name));
         let never: Vec<_> = counted.filter(|(_, count)| **count == 0.0).collect();
@@ -71,8 +71,8 @@ impl Seen {
     }
 }
 
-/// EXTENT-MOVE-1, COMPACTION-1, E4: whatever the settings, one history answers every read in one
-/// way.
+/// EXTENT-MOVE-1, COMPACTION-1, E4: a history returns the same results for every read under all
+/// settings.
 #[test]
 fn one_history_answers_the_same_under_all_settings() {
     let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::*;
 
-/// All versions that ever were.
+/// All versions of the history.
 #[derive(Default)]
 pub(super) struct History {
     pub(super) commits: Vec<Commit>,

@@ -7,13 +7,13 @@ use super::history::{KEYS, QUEUE, key_of};
 use super::model::History;
 use super::run::Run;
 
-/// A scan that stays somewhere.
+/// A paused scan.
 pub(super) struct Begun {
     cursor: Box<dyn Cursor>,
     id: TableId,
     direction: Direction,
     snapshot: Csn,
-    /// Rows that it has given.
+    /// The number of rows that it has returned.
     given: usize,
 }
 
@@ -32,7 +32,7 @@ impl Run<'_> {
             let from = KeyRange::new(&start, None);
             let range = [KeyRange::ALL, some, from][rng.below(3) as usize];
             for direction in [Direction::Forward, Direction::Backward] {
-                // CURSOR-1: one by one, or some at once.
+                // CURSOR-1: one by one, or several at once.
                 let most = [1, 2, 7, 1000][rng.below(4) as usize];
                 self.walk(id, range, direction, snapshot, most);
             }
@@ -44,7 +44,7 @@ impl Run<'_> {
         assert!(self.bench.get_and_recall(unknown, b"key", snapshot).is_err());
     }
 
-    /// A scan, so many rows at once.
+    /// A scan that takes up to this many rows at once.
     fn walk(
         &self,
         id: TableId,
@@ -82,8 +82,8 @@ impl Run<'_> {
         assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
     }
 
-    /// In one of three ways: one key after the other, what all of them lack read ahead, or read
-    /// beside who goes away meanwhile.
+    /// Looks keys up in one of three ways: one after the other, with a readahead for all of them,
+    /// or with asynchronous reads.
     fn look_up(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn, way: u64) {
         match way {
             0 => {}
@@ -99,10 +99,10 @@ impl Run<'_> {
         }
     }
 
-    /// Has what keys lack read until they are at hand (E12).
+    /// Reads the missing data of keys asynchronously until it is in memory (E12).
     fn read_beside(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn) {
         let engine = &self.bench.engine;
-        // A small cache may give up again what came in.
+        // A small cache may evict again what was read.
         for _ in 0..20 {
             let lacking = keys.iter().filter(|key| !self.is_at_hand(id, key, snapshot));
             let begin = |key: &&Vec<u8>| engine.begin_read(id, key, snapshot, Waker::noop());
@@ -113,7 +113,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a read that waits for no device answers, and then as the model does.
+    /// Whether a read that waits for no device succeeds. It must then return the model's result.
     fn is_at_hand(&self, id: TableId, key: &[u8], snapshot: Csn) -> bool {
         let mut value = Vec::new();
         match self.bench.engine.get(id, key, snapshot, Access::AtHand, &mut value) {
@@ -159,7 +159,7 @@ fn go_on(history: &History, begun: &mut Begun, most: usize) {
         history.rows(id, KeyRange::ALL, direction, snapshot).into_iter().skip(begun.given);
     let mut left = most;
     while left > 0 {
-        // One by one and some at once, in turns (CURSOR-1, CURSOR-2).
+        // One by one and several at once, in turn (CURSOR-1, CURSOR-2).
         let most = left.min([1, 3, 40][begun.given % 3]);
         let rows = match most {
             1 => usize::from(begun.cursor.next(Access::Blocking).unwrap()),

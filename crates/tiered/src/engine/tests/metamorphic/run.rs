@@ -22,7 +22,7 @@ pub(super) struct Run<'a> {
     pub(super) history: History,
     pub(super) held: VecDeque<Csn>,
     pub(super) begun: VecDeque<Begun>,
-    /// With the newest commit at that time.
+    /// The pins, each with the newest commit at that time.
     pins: VecDeque<(Pin, Csn)>,
     pub(super) seen: &'a mut Seen,
 }
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Rows that are read much stay in Level1, while those around them go down.
+    /// Reads rows often, so that they stay in Level1 while those around them go down.
     fn favour(&self, first: u64) {
         self.read_again_and_again(first);
         let table = self.bench.part(1).0;
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Two sub-tables of each table.
+    /// Joins two sub-tables of each table.
     fn join(&self, number: u64) {
         let inner = &self.bench.engine.0;
         for table in inner.tables.load_full().values() {
@@ -158,7 +158,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Registers the snapshots of all readers as live. Some are read at before they are stable.
+    /// Registers the snapshots of all readers as live. Some are used for reads before they are
+    /// stable.
     fn tell(&self) {
         *self.bench.horizon.live.lock() = self.held.iter().copied().collect();
     }
@@ -202,8 +203,7 @@ impl<'a> Run<'a> {
         self.tell();
         let persisted = self.end(crash);
         self.variation = variation(&mut self.rng, self.slot_bytes);
-        // What a tier was is still read by the folder that is no tier any more, as long as it is
-        // named.
+        // A folder that is no longer a tier is still read as long as it is recorded.
         (self.bench, self.background) = open_as(&self.disk, &self.variation, &self.merges);
         let from = Csn(persisted.0.saturating_sub(self.variation.again));
         let after = self.history.commits.iter().filter(|(csn, _)| *csn > from);
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         self.seen.openings += 1;
     }
 
-    /// Ends the engine. Answers what it said was persistent.
+    /// Ends the engine. Returns the CSN that it claimed as persistent.
     fn end(&mut self, crash: bool) -> Csn {
         let persisted = self.bench.engine.persisted();
         if crash {
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         drop(self.background.take());
         self.seen.compared += self.merges.compared();
         self.seen.add(&self.bench.engine);
-        // An engine that is there still holds its folders.
+        // An existing engine still has its folders locked.
         self.bench = open_with(Arc::new(SimDisk::new(0)), small()).unwrap();
         if crash {
             self.disk.restart();
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         persisted
     }
 
-    /// At the end of all, the engine has the model's newest state and nothing else.
+    /// Checks at the end that the engine has exactly the model's newest state.
     pub(super) fn finish(&mut self) {
         while !self.pins.is_empty() {
             self.restore();

@@ -3,19 +3,19 @@
 use super::super::*;
 use crate::space::{DeviceClass, Tier};
 
-/// How it happens.
+/// The settings under which a history runs.
 #[derive(Clone, Debug)]
 pub(super) struct Variation {
     pub(super) settings: TieredSettings,
-    /// Merges are carried out twice, and compared.
+    /// Whether merges are done twice and compared.
     pub(super) checked: bool,
-    /// Work is done beside what happens.
+    /// Whether background threads work concurrently.
     pub(super) threads: bool,
-    /// One in so many commits is followed by all the work there is.
+    /// One in this many commits is followed by all work that is due.
     pub(super) lazy: u64,
     /// The number of commits that are installed and not stable.
     pub(super) lag: u64,
-    /// Commits that are persistent and yet installed again after an opening.
+    /// The number of persistent commits that are installed again after an opening.
     pub(super) again: u64,
 }
 
@@ -48,7 +48,7 @@ fn compaction_order(rng: &mut Rng) -> Vec<Kind> {
     order
 }
 
-/// Each setting is named: whoever adds one says here what it may be.
+/// Random settings. Each setting is named, so a new one must be given its possible values here.
 fn settings(rng: &mut Rng, slot_bytes: usize) -> TieredSettings {
     let compressions = [Compression::None, Compression::Lz4, Compression::ZSTD];
     let slot = slot_bytes as u64;
