@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long nobody is accepted after that failed, for want of descriptors or memory.
+/// The pause after accepting a client failed for lack of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits a while; whether the other end of `woken` is closed by then.
+/// Waits for a while. Returns whether the other end of `woken` was closed meanwhile.
 pub(crate) fn pause(woken: &UnixStream) -> bool {
     let mut wait = [PollFd::new(woken, PollFlags::IN)];
     let a_while = Timespec::try_from(ACCEPT_PAUSE).ok();
     matches!(poll(&mut wait, a_while.as_ref()), Ok(ready) if ready > 0)
 }
 
-/// Whether an accept failed only because the client has gone again.
+/// Whether an accept failed only because the client has disconnected again.
 pub(crate) fn gone_again(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -35,9 +35,10 @@ use spillway_sql::SqlError;
 
 use crate::transport::Raw;
 
-/// Unauthenticated connections that are admitted however few connections the server may have.
+/// The unauthenticated connections that are always admitted, even if the server may have fewer
+/// connections.
 pub(crate) const UNAUTHENTICATED_MIN: usize = 16;
-/// Authenticated connections over the admin socket.
+/// The most authenticated connections over the admin socket.
 pub(crate) const ADMIN_MAX: usize = 64;
 
 /// Where a client connects.
@@ -69,8 +70,8 @@ impl From<Option<IpAddr>> for AdmissionSource {
 #[derive(Default)]
 struct Unauthenticated {
     by_source: HashMap<AdmissionSource, BTreeSet<u64>>,
-    /// How many each source has, and its oldest; of equals, the source with the oldest connection
-    /// is the last.
+    /// For each source, the number of its connections and the oldest one. Of sources with equal
+    /// numbers, the one with the oldest connection is last.
     by_count: BTreeSet<(usize, Reverse<u64>, AdmissionSource)>,
     count: usize,
 }
@@ -147,11 +148,11 @@ impl Connections {
     }
 }
 
-/// How many connections there are.
+/// The numbers of connections.
 pub(crate) struct AdmissionFigures {
     pub(crate) open: usize,
     pub(crate) unauthenticated: usize,
-    /// Authenticated, over the admin socket.
+    /// The authenticated connections over the admin socket.
     pub(crate) admin: usize,
 }
 
@@ -159,7 +160,7 @@ pub(crate) struct AdmissionFigures {
 #[derive(Default)]
 pub(crate) struct Admission {
     connections: Mutex<Connections>,
-    /// One was released.
+    /// Signals that a connection was released.
     released: Condvar,
 }
 
@@ -190,7 +191,7 @@ impl Drop for Slot {
     }
 }
 
-/// A connection that was admitted, and how many were closed for it.
+/// An admitted connection, and the number of connections that were closed for it.
 pub(crate) struct Admitted {
     pub(crate) slot: Slot,
     pub(crate) evicted: usize,
@@ -200,7 +201,7 @@ pub(crate) fn too_many() -> SqlError {
     SqlError::new(1040, "Too many connections")
 }
 
-/// How many connections of an entrance may be unauthenticated.
+/// The most unauthenticated connections of an entrance.
 pub(crate) fn unauthenticated_max(entrance: Entrance, connections_max: usize) -> usize {
     match entrance {
         Entrance::Public => connections_max.max(UNAUTHENTICATED_MIN),
@@ -245,14 +246,15 @@ impl Admission {
             }
         }
         drop(connections);
-        // Its worker finds the end of the stream, in whatever it waits for.
+        // Its worker finds the end of the stream, whatever it waits for.
         closed.iter().for_each(|raw| raw.close());
         let slot = Slot { admission: self.clone(), id, entrance, _charge: charge() };
         Ok(Admitted { slot, evicted: evicted.len() })
     }
 
-    /// A client has logged in: it takes its place among the authenticated (ADMISSION-1), of which
-    /// there are then so many. A client without a place, as within this process, needs none.
+    /// Gives a client that has logged in its place among the authenticated (ADMISSION-1), and
+    /// returns their number. A client without a slot, such as one within this process, needs no
+    /// place.
     pub(crate) fn authenticate(
         &self,
         id: u64,
@@ -285,8 +287,8 @@ impl Admission {
         Ok(counted.authenticated)
     }
 
-    /// Whether more than `max_connections` are authenticated: one of them has the place that is
-    /// `root`'s alone.
+    /// Whether more than `max_connections` connections are authenticated, so that one of them has
+    /// the place reserved for `root`.
     pub(crate) fn is_over(&self, connections_max: usize) -> bool {
         self.connections.lock().public.authenticated > connections_max
     }
@@ -306,8 +308,8 @@ impl Admission {
         self.connections.lock().open.get(&id).map(|open| open.raw.clone())
     }
 
-    /// Ends the connections once they are answered, and closes those that take longer than `wait`.
-    /// Whether all were released.
+    /// Ends the connections once their responses are sent, and closes those that take longer than
+    /// `wait`. Returns whether all were released.
     pub(crate) fn end(&self, wait: Duration) -> bool {
         let mut connections = self.connections.lock();
         connections.open.values().for_each(|open| open.raw.wake());

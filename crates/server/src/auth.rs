@@ -13,10 +13,10 @@ use crate::codec::Take;
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";
 
-/// What the server asks a client to prove its password with.
+/// The challenge with which a client proves its password.
 pub(crate) type Nonce = [u8; 20];
 
-/// Twenty bytes that nobody can foresee, none of them zero.
+/// Twenty unpredictable bytes, none of them zero.
 pub(crate) fn nonce() -> std::io::Result<Nonce> {
     let mut nonce = [0; 20];
     getrandom::fill(&mut nonce).map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -45,13 +45,13 @@ pub(crate) fn greeting(out: &mut Vec<u8>, connection_id: u64, nonce: &Nonce, cap
     out.push(0);
 }
 
-/// What a client says of itself.
+/// A client's handshake response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) capabilities: u32,
-    /// MariaDB's, of a client that knows them.
+    /// MariaDB's extended capabilities, if the client knows them.
     pub(crate) extended: u32,
-    /// Names its character set; zero where it names none.
+    /// The collation, which names its character set; zero for none.
     pub(crate) collation: u16,
     pub(crate) user: String,
     pub(crate) answer: Vec<u8>,
@@ -63,14 +63,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a packet asks for TLS, in which the hello then comes.
+/// Whether a packet requests TLS, over which the hello follows.
 pub(crate) fn asks_for_tls(payload: &[u8]) -> bool {
     payload.len() == 32
         && Take(payload).u32().is_some_and(|capabilities| capabilities & can::SSL != 0)
 }
 
-/// Reads a client's answer to the greeting; `None` where it makes no sense, or is of the protocol
-/// before 4.1.
+/// Reads a client's response to the greeting. Returns `None` if it is malformed, or uses the
+/// protocol from before 4.1.
 pub(crate) fn read_hello(payload: &[u8]) -> Option<Hello> {
     let mut take = Take(payload);
     let capabilities = take.u32()?;
@@ -120,9 +120,9 @@ pub(crate) fn read_change_user(payload: &[u8], capabilities: u32) -> Option<Hell
     Some(Hello { capabilities, extended: 0, collation, user, answer, database, plugin })
 }
 
-/// Whether text of a collation's character set is UTF-8 as it is, or bytes. By MySQL's numbers,
-/// which MariaDB adds to: those that pad nothing from 1024 on, and those after newer rules of
-/// Unicode from 2048 on.
+/// Whether text in a collation's character set is valid UTF-8 without conversion, or bytes. The
+/// numbers are MySQL's, to which MariaDB adds: from 1024 on those without padding, and from 2048 on
+/// those of newer Unicode versions.
 pub(crate) fn is_utf8(collation: u16) -> bool {
     match collation {
         // None, binary, ASCII.
@@ -136,12 +136,12 @@ pub(crate) fn is_utf8(collation: u16) -> bool {
 }
 
 fn same(a: &[u8], b: &[u8]) -> bool {
-    // Every byte is looked at, so that the time taken tells nothing.
+    // Compare every byte, so that the time taken reveals nothing.
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Whether an answer proves that its sender knows the password, of which `stored` is what the
-/// plugin checks it with: the hash of its hash.
+/// Whether an answer proves that its sender knows the password. `stored` is the hash of the
+/// password's hash, with which the plugin checks it.
 pub(crate) fn verify(plugin: &str, stored: &[u8], nonce: &Nonce, answer: &[u8]) -> bool {
     if stored.is_empty() {
         return answer.is_empty() || answer == [0];

@@ -27,7 +27,7 @@ use crate::transport::Raw;
 
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// Bytes for a client, and how many of them it took.
+/// Bytes for a client, and the number of them that its socket took.
 pub(crate) struct PendingSend<'a> {
     raw: &'a Raw,
     bytes: &'a [u8],
@@ -39,30 +39,30 @@ impl<'a> PendingSend<'a> {
         PendingSend { raw, bytes, sent: None }
     }
 
-    /// How much was taken; nothing before it was sent.
+    /// The number of bytes that were taken; zero before the send.
     pub(crate) fn sent(&self) -> Result<usize, Errno> {
         self.sent.unwrap_or(Ok(0))
     }
 
-    /// Sends it alone.
+    /// Sends it with a separate system call.
     pub(crate) fn send(&mut self) {
         self.sent = Some(send(self.raw, self.bytes, FLAGS));
     }
 }
 
-/// Sends, for one thread.
+/// Sends to several clients with one system call, for one thread.
 pub(crate) struct BatchedSend {
     most: u32,
     ring: Option<IoUring>,
 }
 
 impl BatchedSend {
-    /// For so many sends at once.
+    /// For at most `most` sends at once.
     pub(crate) fn new(most: u32) -> BatchedSend {
         BatchedSend { most, ring: ring(most) }
     }
 
-    /// Sends each what it takes.
+    /// Sends to each client as much as its socket takes.
     pub(crate) fn send(&mut self, sends: &mut [PendingSend<'_>]) {
         if sends.len() > 1
             && let Some(ring) = &mut self.ring
@@ -77,15 +77,15 @@ impl BatchedSend {
     }
 }
 
-/// `None` where the system has none.
+/// A ring, or `None` if the system has none.
 fn ring(most: u32) -> Option<IoUring> {
-    // Nothing is left to be done later here, so the system need not get ready to interrupt anybody
-    // for it.
+    // No work is left for later here, so the system need not prepare to interrupt the thread for
+    // it.
     let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(most);
     quiet.or_else(|_| IoUring::new(most)).ok()
 }
 
-/// Hands as many sends over as the ring has places. Whether it is good for more: it is not where
+/// Submits as many sends as the ring has places. Returns whether the ring can be used again: not if
 /// the system left some of them in it.
 fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
     let mut pushed = 0;
@@ -102,8 +102,8 @@ fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
         pushed += 1;
     }
     let mut completed = 0;
-    // A send that may not wait is complete when the call returns: the loop waits only in
-    // case that a system sees that otherwise.
+    // A send that must not wait is complete when the call returns. The loop waits only in case a
+    // system behaves differently.
     let mut wait_for = 0;
     loop {
         // The ring reports what was done, even if the call fails.
@@ -113,8 +113,8 @@ fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
             sends[completion.user_data() as usize].sent = match usize::try_from(sent) {
                 Ok(sent) => Some(Ok(sent)),
                 Err(_) if sent == -Errno::AGAIN.raw_os_error() => Some(Err(Errno::AGAIN)),
-                // Sent nothing. Whether that is the client's fault or the ring's, a call by itself
-                // tells.
+                // Nothing was sent. A separate call shows whether the client or the ring is the
+                // cause.
                 Err(_) => None,
             };
             completed += 1;
@@ -135,8 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// With rings, where the system has them, as they are best and as older systems have them; and
-    /// without.
+    /// With rings, if the system has them: the best kind, and the kind of older systems; and
+    /// without rings.
     fn senders() -> [BatchedSend; 3] {
         let older = IoUring::new(4).ok();
         [
@@ -152,8 +152,7 @@ mod tests {
         (listener.accept().unwrap().0, theirs)
     }
 
-    /// BATCHED-SEND-3, BATCHED-SEND-4: more than a ring has places for, some of which cannot be
-    /// sent.
+    /// BATCHED-SEND-3, BATCHED-SEND-4: more sends than a ring has places, some of which fail.
     #[test]
     fn batched_send_3_each_is_sent_its_own_or_told_why_not() {
         for mut post in senders() {
@@ -183,8 +182,8 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-4: a ring that the system takes nothing from is not asked again, and what is in
-    /// it is sent all the same, once.
+    /// BATCHED-SEND-4: a ring from which the system takes nothing is not used again. The sends in
+    /// it are still made, once.
     #[test]
     fn batched_send_4_what_a_ring_keeps_is_sent_without_it() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
@@ -205,9 +204,9 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-2: what was named to the system is other bytes once it has returned, whether
-    /// all of it was sent, or some, or nothing. These go to nobody, also when there is room for
-    /// them and the system is called again.
+    /// BATCHED-SEND-2: after the call returns, the memory of the sends has other bytes, whether
+    /// all, some or nothing was sent. The system must send these to no client, even when there is
+    /// room and it is called again.
     #[test]
     fn batched_send_2_nothing_is_looked_at_once_it_returns() {
         for mut post in senders() {
@@ -242,8 +241,8 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-2: what a ring was given and the system did not take is not in it any more when
-    /// it takes something again.
+    /// BATCHED-SEND-2: entries that the system did not take are no longer in the ring when it takes
+    /// entries again.
     #[test]
     fn batched_send_2_what_a_ring_keeps_is_forgotten() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
@@ -259,7 +258,7 @@ mod tests {
             drop(sends);
             if let Some(ring) = &mut post.ring {
                 assert!(ring.submission().is_empty(), "the system would look at what it was given");
-                // It is open already, unless it is the one from before.
+                // It is enabled already, unless it is the earlier ring.
                 let _ = ring.submitter().register_enable_rings();
             }
         };
@@ -274,7 +273,8 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-1: who takes nothing more is not waited for, and who takes less is sent that.
+    /// BATCHED-SEND-1: a client that takes no more is not waited for, and one that takes less is
+    /// sent that much.
     #[test]
     fn batched_send_1_each_is_sent_what_it_takes_at_once() {
         for mut post in senders() {

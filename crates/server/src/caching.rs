@@ -42,9 +42,10 @@ type Twice = [u8; 32];
 /// The passwords that the server has seen since its start, as hashes, and its key.
 #[derive(Default)]
 pub(crate) struct Caching {
-    /// By name and host: what was stored when the password was seen, and what checks fast answers.
+    /// By name and host: the stored hash when the password was seen, and the hash that checks fast
+    /// answers.
     seen: Mutex<HashMap<(String, String), (Vec<u8>, Twice)>>,
-    /// Made when the first client asks for it; none where it could not be made.
+    /// Created when the first client requests it; `None` if it could not be created.
     key: OnceLock<Option<PasswordKey>>,
 }
 
@@ -62,7 +63,7 @@ impl PasswordKey {
     }
 }
 
-/// Random bytes of the system's.
+/// The system's random bytes.
 struct SystemRandom;
 
 impl TryRng for SystemRandom {
@@ -88,10 +89,10 @@ fn account(user: &UserDef) -> (String, String) {
 }
 
 impl Caching {
-    /// What checks an account's fast answer, if its password was seen (CACHING-2).
+    /// The hash that checks an account's fast answer, if its password was seen (CACHING-2).
     fn twice(&self, user: &UserDef) -> Option<Twice> {
         let seen = self.seen.lock();
-        // The salt tells one password from the same one that was set again.
+        // The salt distinguishes a password from the same one that was set again.
         seen.get(&account(user))
             .filter(|(stored, _)| *stored == user.stored)
             .map(|(_, twice)| *twice)
@@ -101,7 +102,7 @@ impl Caching {
         let mut seen = self.seen.lock();
         let (_, accounts) = instance.accounts_with(CACHING);
         if seen.len() as u64 > accounts {
-            // Some accounts are there no more.
+            // Some accounts no longer exist.
             seen.clear();
         }
         let twice = Sha256::digest(Sha256::digest(password)).into();
@@ -113,8 +114,8 @@ impl Caching {
     }
 }
 
-/// Asks a client, whose fast answer to `nonce` is `answer`, for as much as shows whether it knows
-/// the password of a user, or of nobody.
+/// Continues the exchange with a client, whose fast answer to `nonce` is `answer`, until it is
+/// known whether it knows the password of a user. Without a user it acts the same way.
 pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
     (caching, instance): (&Caching, &Instance),
@@ -144,8 +145,7 @@ pub(crate) fn prove<T: Transport>(
             packets.send()?;
             packets.read(&mut sent)?;
         }
-        // A password in clear is longer or shorter than what the key makes of one, or makes no
-        // sense.
+        // A password in clear has another length than an encrypted one, or does not decrypt.
         let key = caching.key.get().and_then(Option::as_ref);
         let opened = key.and_then(|key| {
             key.private.oaep_decrypt_with_rng::<Sha1, _>(&mut SystemRandom, &sent).ok()

@@ -1,6 +1,7 @@
 //! Capability flags of clients and servers. The names are MySQL's without `CLIENT_`.
 
-/// Set by every MySQL; a server that clears it says that its extended capabilities are MariaDB's.
+/// Set by every MySQL server. A server that clears it declares that its extended capabilities are
+/// MariaDB's.
 pub(crate) const MYSQL: u32 = 1;
 pub(crate) const FOUND_ROWS: u32 = 1 << 1;
 pub(crate) const LONG_FLAG: u32 = 1 << 2;
@@ -18,7 +19,7 @@ pub(crate) const CONNECT_ATTRS: u32 = 1 << 20;
 pub(crate) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
 
-/// What this server can, TLS apart.
+/// The capabilities of this server, without TLS.
 pub(crate) const OURS: u32 = FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
@@ -34,6 +35,6 @@ pub(crate) const OURS: u32 = FOUND_ROWS
     | PLUGIN_AUTH_LENENC
     | DEPRECATE_EOF;
 
-/// MariaDB's extended capability `MARIADB_CLIENT_CACHE_METADATA`: a prepared statement that is run
-/// again sends its columns only where they have changed.
+/// MariaDB's extended capability `MARIADB_CLIENT_CACHE_METADATA`: a repeated execution of a
+/// prepared statement sends the column definitions only if they have changed.
 pub(crate) const CACHE_METADATA: u32 = 1 << 4;

@@ -26,14 +26,14 @@ pub(crate) fn put_len(out: &mut Vec<u8>, number: u64) {
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_len(out, bytes.len() as u64);
     if bytes.len() > LARGE {
-        // Not twice as much, for what is sent and let go of at once.
+        // Exactly this much, because the buffer is sent and freed at once.
         out.reserve_exact(bytes.len());
     }
     out.extend_from_slice(bytes);
 }
 
-/// Appends what `write` writes with its length before it. Made for what is almost always short: one
-/// byte is set aside for the length, and what turns out longer is moved.
+/// Appends the output of `write` with its length before it. It is optimised for short output: one
+/// byte is reserved for the length, and longer output is moved.
 pub(crate) fn put_short(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
@@ -48,7 +48,7 @@ pub(crate) fn put_short(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Reads a client's payload; every method answers `None` where it ends too early.
+/// Reads a client's payload. Every method returns `None` if the payload ends too early.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -95,8 +95,8 @@ impl<'a> Take<'a> {
         match self.u8()? {
             0xFC => self.u16().map(u64::from),
             0xFD => self.array::<3>().map(|[a, b, c]| u64::from(u32::from_le_bytes([a, b, c, 0]))),
-            // The upper half is no part of it: a packet is shorter, and clients are known to fill
-            // it with something else, which MySQL does not look at either.
+            // Ignore the upper half: a packet is shorter, and some clients fill it with other data,
+            // which MySQL ignores too.
             0xFE => self.u64().map(|len| len & 0xFFFF_FFFF),
             0xFB | 0xFF => None,
             small => Some(u64::from(small)),

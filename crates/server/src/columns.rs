@@ -7,10 +7,10 @@ use spillway_types::{Collation, ColumnType};
 
 use crate::codec::put_bytes;
 
-/// How a column's values look on the wire.
+/// The wire format of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
-    /// Whole numbers of one, two, four or eight bytes.
+    /// Integers of one, two, four or eight bytes.
     Int8,
     Int16,
     Int32,
@@ -24,12 +24,12 @@ pub(crate) enum Form {
     Year,
     /// This many bytes of bits.
     Bit(u8),
-    /// Text, bytes, and what is written as text.
+    /// Text, bytes, and values that are sent as text.
     Text,
 }
 
 impl Form {
-    /// How long whole numbers of this form are; `None` where they are of another.
+    /// The length of an integer of this form; `None` for other forms.
     #[inline]
     pub(crate) fn whole_bytes(self) -> Option<usize> {
         match self {
@@ -160,29 +160,28 @@ pub(crate) fn put_column(out: &mut Vec<u8>, column: &ResultColumn) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Longer sets of definitions are made anew each time, in one pass with their sending.
+/// Longer sets of definitions are not kept, but encoded each time as they are sent.
 const KEPT_MAX: usize = 32 << 10;
 
-/// The columns of a statement's last result. A statement that gives the same again has its
-/// definitions at hand.
+/// The columns of a statement's last result. If the next result has the same columns, their encoded
+/// definitions are reused.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Vec<ResultColumn>,
     forms: Vec<Form>,
-    /// The definitions as packets, the first of them numbered `first`; empty where they are not
-    /// kept.
+    /// The definitions as packets, the first of them numbered `first`; empty if they are not kept.
     packets: Vec<u8>,
     first: u8,
     /// Whether the client has been sent these definitions for an execution.
     pub(crate) sent: bool,
-    /// Whether the result before had the same: only then are definitions worth keeping.
+    /// Whether the previous result had the same columns. Only then are definitions worth keeping.
     again: bool,
-    /// The plan that they are of, if it is known.
+    /// The plan to which they belong, if it is known.
     plan: Option<PlanId>,
 }
 
 impl Columns {
-    /// Makes these the columns, of a plan where that is known, unless they are already.
+    /// Sets the columns, with their plan if it is known, unless they are unchanged.
     pub(crate) fn set(&mut self, plan: Option<PlanId>, columns: &[ResultColumn]) {
         self.again = (plan.is_some() && plan == self.plan) || self.columns == columns;
         self.plan = plan;
@@ -198,8 +197,8 @@ impl Columns {
         &self.forms
     }
 
-    /// The definitions as packets, the first with this number; empty where they are not worth
-    /// keeping, or too many.
+    /// The definitions as packets, the first with this number; empty if they are not worth keeping,
+    /// or too many.
     pub(crate) fn packets(&mut self, first: u8) -> &[u8] {
         if self.first != first {
             self.packets.clear();

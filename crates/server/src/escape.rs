@@ -2,11 +2,11 @@
 
 use spillway_sql::SqlError;
 
-/// Makes text of a statement: a literal with bytes that are no UTF-8 becomes a hexadecimal one,
-/// which means the same bytes. `backslash` says whether one escapes what follows it.
+/// Converts a statement to text: a literal with bytes that are not UTF-8 becomes a hexadecimal
+/// literal of the same bytes. `backslash` is whether a backslash escapes the next character.
 ///
 /// # Errors
-/// 1300 where such bytes are anywhere but in a literal or a comment.
+/// 1300 if such bytes are outside of literals and comments.
 pub(crate) fn escape_bytes(sql: &[u8], backslash: bool) -> Result<String, SqlError> {
     let mut out = String::with_capacity(sql.len() * 2);
     let mut at = 0;
@@ -58,7 +58,7 @@ fn put_text(out: &mut String, bytes: &[u8]) -> Result<(), SqlError> {
 }
 
 fn put_hexadecimal(out: &mut String, content: &[u8]) {
-    // The introducer says what the literal is by itself.
+    // A hexadecimal literal already is what the introducer makes of it.
     const INTRODUCER: &str = "_binary";
     let before = out.trim_end();
     let cut = before.len().saturating_sub(INTRODUCER.len());
@@ -74,7 +74,7 @@ fn put_hexadecimal(out: &mut String, content: &[u8]) {
     out.push('\'');
 }
 
-/// The bytes that a literal means, and where it ends. One that does not end goes to the end of the
+/// The bytes of a literal, and its end. A literal without an end extends to the end of the
 /// statement.
 fn read_literal(sql: &[u8], start: usize, quote: u8, backslash: bool) -> (Vec<u8>, usize) {
     let mut content = Vec::new();
@@ -89,7 +89,7 @@ fn read_literal(sql: &[u8], start: usize, quote: u8, backslash: bool) -> (Vec<u8
                     b't' => content.push(b'\t'),
                     b'b' => content.push(8),
                     b'Z' => content.push(26),
-                    // They keep their backslash, for patterns.
+                    // These keep their backslash, for patterns.
                     wild @ (b'%' | b'_') => content.extend_from_slice(&[b'\\', wild]),
                     other => content.push(other),
                 }
@@ -109,7 +109,7 @@ fn read_literal(sql: &[u8], start: usize, quote: u8, backslash: bool) -> (Vec<u8
     (content, at)
 }
 
-/// Where the comment ends that begins here, if one does.
+/// The end of the comment that begins here, if one does.
 fn comment_end(sql: &[u8], at: usize) -> Option<usize> {
     let rest = &sql[at..];
     let dashes = rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace);

@@ -19,7 +19,7 @@ use crate::transport::{Security, Transport};
 /// A server that is fed bytes.
 pub struct Fed(Arc<Shared>);
 
-/// What a client sends, and what it is sent.
+/// The bytes that a client sends and receives.
 struct Script<'a> {
     input: Cursor<&'a [u8]>,
     output: &'a mut Vec<u8>,
@@ -67,7 +67,7 @@ impl Fed {
     /// A server over an empty database in memory.
     ///
     /// # Panics
-    /// Where there is no memory for one.
+    /// If there is no memory for one.
     #[must_use]
     pub fn in_memory() -> Fed {
         let database = Database::open_in_memory(Settings::default()).expect("memory opens");
@@ -75,18 +75,18 @@ impl Fed {
         Fed(Arc::new(Shared::new(instance, ServerSettings::default(), None)))
     }
 
-    /// Serves a client that sends these bytes after the greeting, and is gone. What it was sent is
-    /// packets, whole and numbered.
+    /// Serves a client that sends these bytes after the greeting and disconnects. Checks that it
+    /// received complete, numbered packets.
     ///
     /// # Panics
-    /// Where it is not.
+    /// If it did not.
     pub fn serve(&self, bytes: &[u8]) {
         let mut output = Vec::new();
         let script = Script { input: Cursor::new(bytes), output: &mut output };
         let peer = Peer { id: 1, address: None, entrance: Entrance::Public };
         let mut client = Client::greet(script, self.0.clone(), peer, Waker::noop().clone());
         let mut step = Step::Again;
-        // It never waits: what does not come at once is its end.
+        // It never waits: if no bytes come at once, the input has ended.
         while !matches!(step, Step::End | Step::Waits(_)) {
             step = match step {
                 Step::Commits(commit) => {
@@ -101,7 +101,7 @@ impl Fed {
         while let Some((head, after)) = rest.split_first_chunk::<4>() {
             let len = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
             assert!(len <= after.len(), "a packet of {len} bytes has {}", after.len());
-            // The client's own are not there, and each command begins anew.
+            // The client's packets are not in the output, and each command restarts the numbers.
             let due = [0, 1, next, next.wrapping_add(1)];
             assert!(due.contains(&head[3]), "packet {} after {next}", head[3]);
             next = head[3].wrapping_add(1);
@@ -110,7 +110,8 @@ impl Fed {
         assert!(rest.is_empty(), "half a head");
     }
 
-    /// Serves `root`, who sends these bytes as commands: each begins with two bytes for its length.
+    /// Serves `root`, which sends these bytes as commands. Each begins with two bytes for its
+    /// length.
     pub fn serve_commands(&self, bytes: &[u8]) {
         let capabilities = can::OURS
             & !can::CONNECT_WITH_DB

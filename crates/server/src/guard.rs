@@ -22,7 +22,7 @@ use spillway_base::clock;
 
 use crate::admission::Entrance;
 
-/// Failures in a row that cost nothing: people mistype.
+/// The consecutive failures without a delay, because users mistype.
 const FREE: u32 = 3;
 const DELAY_MIN: Duration = Duration::from_millis(100);
 /// The longest delay; clients give up a login after some ten seconds.
@@ -30,7 +30,7 @@ const DELAY_MAX: Duration = Duration::from_secs(5);
 const WAITING_MAX: u32 = 4;
 const KEPT_MAX: usize = 10_000;
 
-/// Where an attempt comes from. A Unix socket has no address.
+/// The source of an attempt. A Unix socket has no address.
 pub(crate) type GuardSource = (Entrance, Option<IpAddr>);
 
 /// A source, and the account's name.
@@ -39,7 +39,7 @@ type GuardKey = (GuardSource, Box<str>);
 #[derive(Default)]
 struct Tries {
     failures: u32,
-    /// When the next may be looked at.
+    /// The time at which the next attempt may be checked.
     free_at: Duration,
     waiting: u32,
     tried_at: Duration,
@@ -49,7 +49,7 @@ struct Tries {
 #[derive(Default)]
 pub(crate) struct Guard(Mutex<HashMap<GuardKey, Tries>>);
 
-/// An attempt that was let in. It ends with [`Attempt::ended`], or as one that failed.
+/// An admitted attempt. It ends with [`Attempt::ended`], or else counts as failed.
 pub(crate) struct Attempt<'g> {
     guard: &'g Guard,
     key: GuardKey,
@@ -68,7 +68,7 @@ fn delay(failures: u32) -> Duration {
 }
 
 impl Guard {
-    /// An attempt begins. `None` where too many wait already.
+    /// Begins an attempt. Returns `None` if too many attempts are waiting already.
     pub(crate) fn begin(
         &self,
         source: GuardSource,
@@ -87,7 +87,7 @@ impl Guard {
             return None;
         }
         tries.waiting += 1;
-        // Those that come meanwhile wait behind it.
+        // Attempts that come meanwhile wait behind it.
         tries.free_at = tries.free_at.max(now) + delay(tries.failures);
         Some(attempt(key, wait.min(DELAY_MAX), true))
     }
@@ -113,7 +113,7 @@ impl Guard {
 }
 
 impl Attempt<'_> {
-    /// The password was right, or not.
+    /// Records whether the password was right.
     pub(crate) fn ended(mut self, known: bool, now: Duration) {
         self.ended = true;
         self.guard.end(&self, known, now);
@@ -154,7 +154,7 @@ mod tests {
             waits.push(wait.as_millis());
         }
         assert_eq!(waits, [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
-        // Nobody else pays for it, and no success is forgotten.
+        // Other accounts are not delayed, and a success still counts.
         assert_eq!(fail(&guard, "other", now), Duration::ZERO);
         let elsewhere = (Entrance::Public, Some(IpAddr::from([10, 0, 0, 1])));
         assert_eq!(guard.begin(elsewhere, "root", now).unwrap().wait, Duration::ZERO);
@@ -181,7 +181,7 @@ mod tests {
         }
         let key = (HERE, "root".into());
         assert_eq!(guard.0.lock()[&key].failures, FREE);
-        // Those that left while they waited leave room for others.
+        // Attempts that left while they waited leave room for others.
         let now = guard.0.lock()[&key].free_at - MS;
         for _ in 0..=WAITING_MAX {
             assert!(!guard.begin(HERE, "root", now).unwrap().wait.is_zero());
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(waits, [100 * MS, 200 * MS, 300 * MS, 400 * MS]);
     }
 
-    /// Attempts that began before any had failed are not among those that wait, and their end makes
-    /// no room for more.
+    /// Attempts that began before any had failed do not count as waiting, and their end makes no
+    /// room for more.
     #[test]
     fn guard_2_attempts_without_a_wait_make_no_room_for_others() {
         let guard = Guard::default();
@@ -223,7 +223,7 @@ mod tests {
         let waiting: Vec<_> =
             (0..WAITING_MAX).map(|_| guard.begin(HERE, "root", MS).unwrap()).collect();
         assert!(guard.begin(HERE, "root", MS).is_none());
-        // The admin socket's attempts are others.
+        // Attempts over the admin socket count separately.
         assert!(guard.begin((Entrance::Admin, None), "root", MS).is_some());
         waiting.into_iter().for_each(|attempt| attempt.ended(false, MS));
         assert!(guard.begin(HERE, "root", Duration::from_secs(100)).is_some());

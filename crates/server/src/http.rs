@@ -28,16 +28,16 @@ use spillway_base::{clock, thread};
 use crate::accept::{ACCEPT_PAUSE, gone_again, pause};
 pub(crate) use outlet::{Outlet, PIECE, PIECES};
 
-/// Clients at once.
+/// The most clients at once.
 const PLACES: usize = 16;
 /// The longest request, with its headers.
 const REQUEST_MAX: usize = 8 << 10;
-/// Read at once.
+/// The bytes that are read at once.
 const PART: usize = 1 << 10;
 
 const BUSY: &str = "another request is being answered; try again in a few seconds\n";
 
-/// A page, or why there is none.
+/// A page, or an error in its place.
 pub(crate) struct Page {
     pub(crate) status: &'static str,
     pub(crate) content_type: &'static str,
@@ -49,7 +49,7 @@ impl Page {
         Page { status, content_type: "text/plain; charset=utf-8", body: body.into() }
     }
 
-    /// What goes before it.
+    /// The head of its response.
     fn head(&self) -> String {
         let allow = if self.status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
         let length = format!("Content-Length: {}\r\n{allow}", self.body.len());
@@ -61,11 +61,11 @@ fn head(status: &str, content_type: &str, more: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{more}Connection: close\r\n\r\n")
 }
 
-/// What somebody is answered.
+/// The response to a request.
 pub(crate) enum Reply {
-    /// A page that is there.
+    /// A complete page.
     Page(Page),
-    /// One that takes long to make.
+    /// A page that takes long to make.
     Made(Maker),
 }
 
@@ -76,20 +76,20 @@ pub(crate) type Maker = Box<dyn FnOnce(Outlet) + Send>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) path: &'a str,
-    /// What follows the path, without its question mark.
+    /// The query after the path, without the question mark.
     pub(crate) query: &'a str,
-    /// What the client takes the server to be called, if it says so.
+    /// The name by which the client addresses the server, if it sends one.
     pub(crate) host: Option<&'a str>,
-    /// The server's address, as the client has reached it.
+    /// The server's address of the client's connection.
     pub(crate) server: SocketAddr,
     /// The client's address.
     pub(crate) client: SocketAddr,
 }
 
-/// Gives the page that somebody asks for.
+/// Returns the response to a request.
 pub(crate) type Pages = Box<dyn Fn(&Asked<'_>) -> Reply + Send>;
 
-/// Answers until it is dropped.
+/// A running HTTP server; dropping it stops the server.
 pub(crate) struct Answering {
     address: SocketAddr,
     thread: Option<JoinHandle<()>>,
@@ -98,7 +98,7 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// Answers at an address, each client `within` a time.
+    /// Starts to serve at an address. Each client has a time limit `within`.
     pub(crate) fn start(
         address: SocketAddr,
         within: Duration,
@@ -127,7 +127,7 @@ impl Drop for Answering {
     fn drop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has reported a panic in it.
             let _ = thread.join();
         }
     }
@@ -136,11 +136,11 @@ impl Drop for Answering {
 struct Listener {
     tcp: TcpListener,
     woken: UnixStream,
-    /// There is something to read where a piece of a page has been made.
+    /// Readable when a piece of a page has been made.
     news: UnixStream,
     within: Duration,
     desk: Desk,
-    /// Until then nobody is accepted.
+    /// No client is accepted until this time.
     resume: Duration,
 }
 
@@ -151,7 +151,7 @@ impl Listener {
             let now = clock::now();
             clients.retain(|client| now < client.deadline);
             let Some(mut ready) = self.wait(&clients, now) else { return };
-            // In the order of the clients; the last is for who comes.
+            // In the order of the clients; the last one is for new clients.
             let comes = ready.pop().unwrap_or(false);
             let mut ready = ready.into_iter();
             let within = self.within;
@@ -166,7 +166,7 @@ impl Listener {
         }
     }
 
-    /// Waits until something can go on, and says who can. `None` for the end.
+    /// Waits until a client can continue, and returns which ones can. `None` when the server ends.
     fn wait(&self, clients: &[HttpClient], now: Duration) -> Option<Vec<bool>> {
         let accepting = self.resume <= now;
         let mut waits =
@@ -188,7 +188,7 @@ impl Listener {
             return None;
         }
         if ready.next() == Some(true) {
-            // Read before pieces are looked for: what comes after that is news again.
+            // Read this before checking for pieces, so that later pieces make it readable again.
             let _ = (&self.news).read(&mut [0; PART]);
         }
         let mut ready: Vec<bool> = ready.collect();
@@ -205,8 +205,8 @@ impl Listener {
                 let Ok(to) = stream.set_nonblocking(true).and_then(|()| stream.local_addr()) else {
                     return;
                 };
-                // Head and body are written one after the other. Without this the body may wait for
-                // the head's receipt.
+                // Head and body are written one after the other. Without this the body may wait
+                // until the client has acknowledged the head.
                 let _ = stream.set_nodelay(true);
                 if clients.len() == PLACES {
                     let oldest = clients.iter().position(|client| !client.is_kept_waiting());
@@ -221,19 +221,19 @@ impl Listener {
     }
 }
 
-/// Where requests are answered.
+/// Answers requests.
 struct Desk {
     pages: Pages,
-    /// Tells of pieces that have been made.
+    /// Written to when a piece has been made.
     made: UnixStream,
-    /// The holder of the second reference has its page made. No other page is made meanwhile.
+    /// The holder of the second reference is having its page made. No other page is made meanwhile.
     permit: Arc<()>,
     /// The thread that made the last page.
     maker: Option<JoinHandle<()>>,
 }
 
 impl Desk {
-    /// The answer to a request; none before its head is whole, or longer than it may be.
+    /// The answer to a request; `None` until its head is complete or too long.
     fn answer(&mut self, request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Answer> {
         let whole = request.windows(4).any(|end| end == b"\r\n\r\n")
             || request.windows(2).any(|end| end == b"\n\n");
@@ -260,13 +260,13 @@ impl Desk {
         Some(Answer::page(page, true))
     }
 
-    /// Has a page made.
+    /// Starts to make a page.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The response if the page cannot be made.
     fn make(&mut self, maker: Maker, with_body: bool, is_chunked: bool) -> Result<Answer, Page> {
         let busy = |why: &str| Page::text("503 Service Unavailable", why);
-        // This thread alone hands it out, so that nobody takes it in between.
+        // Only this thread hands it out, so no other thread takes it in between.
         if Arc::strong_count(&self.permit) > 1 {
             return Err(busy(BUSY));
         }
@@ -279,10 +279,10 @@ impl Desk {
         Ok(Answer { coming: Some(pieces), ..Answer::default() })
     }
 
-    /// Waits for who has made the last page, and has no more to do.
+    /// Waits for the thread that made the last page, which has nothing more to do.
     fn join(&mut self) {
         if let Some(maker) = self.maker.take() {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has reported a panic in it.
             let _ = maker.join();
         }
     }
@@ -295,36 +295,36 @@ impl Drop for Desk {
 }
 
 enum RequestStage {
-    /// What it has asked so far.
+    /// The bytes of its request so far.
     Asks(Vec<u8>),
     IsTold(Answer),
-    /// It has its answer. What it still sends is read and dropped: a connection that is closed over
-    /// unread bytes may take the answer along.
+    /// It has its answer. Further bytes from it are read and dropped, because closing a connection
+    /// with unread bytes may discard the answer.
     Leaves,
 }
 
-/// An answer on its way.
+/// An answer that is being sent.
 #[derive(Default)]
 struct Answer {
     piece: Vec<u8>,
-    /// Bytes of that piece that are sent.
+    /// The bytes of that piece that were sent.
     sent: usize,
-    /// What follows it.
+    /// The next pieces.
     next: VecDeque<Vec<u8>>,
-    /// What follows that, as it is made.
+    /// The pieces after those, as they are made.
     coming: Option<Receiver<Vec<u8>>>,
 }
 
 enum NextPiece {
-    /// There is something to send.
+    /// A piece is ready to be sent.
     Piece,
-    /// It is being made.
+    /// The next piece is being made.
     Waits,
     End,
 }
 
 impl Answer {
-    /// A page that is there. No copy is made of it: it may be long.
+    /// The answer with a complete page. The page is not copied, because it may be long.
     fn page(page: Page, with_body: bool) -> Answer {
         let mut next = VecDeque::from([page.head().into_bytes()]);
         if with_body && !page.body.is_empty() {
@@ -337,7 +337,7 @@ impl Answer {
         self.sent == self.piece.len()
     }
 
-    /// Turns to the next piece, once the last is sent.
+    /// Moves to the next piece, once the last one is sent.
     fn turn(&mut self) -> NextPiece {
         let next = match (self.next.pop_front(), &self.coming) {
             (Some(next), _) => next,
@@ -362,14 +362,14 @@ struct HttpClient {
 }
 
 impl HttpClient {
-    /// Whether it is the server's turn, and nothing of its answer is there.
+    /// Whether the client waits for a piece of its answer that is not made yet.
     fn is_kept_waiting(&self) -> bool {
         matches!(&self.stage, RequestStage::IsTold(answer) if answer.is_sent())
     }
 
     fn waits_for(&self) -> PollFd<'_> {
         let flags = match self.stage {
-            // It may go meanwhile.
+            // It may disconnect meanwhile.
             RequestStage::IsTold(_) if self.is_kept_waiting() => PollFlags::empty(),
             RequestStage::IsTold(_) => PollFlags::OUT,
             RequestStage::Asks(_) | RequestStage::Leaves => PollFlags::IN,
@@ -377,7 +377,7 @@ impl HttpClient {
         PollFd::new(&self.stream, flags)
     }
 
-    /// Reads or writes once; whether there is more to do.
+    /// Reads or writes once. Returns whether there is more to do.
     fn go_on(&mut self, desk: &mut Desk) -> io::Result<bool> {
         let mut part = [0; PART];
         let done = match &mut self.stage {
@@ -407,8 +407,8 @@ impl HttpClient {
         Ok(true)
     }
 
-    /// Turns to what comes next. A client has so long for each piece of its answer; what is being
-    /// made is none of its own time.
+    /// Moves to the next piece. A client has this time for each piece of its answer; the time for
+    /// making a piece does not count.
     fn turn(&mut self, within: Duration) -> io::Result<()> {
         let RequestStage::IsTold(answer) = &mut self.stage else { return Ok(()) };
         if !answer.is_sent() {
@@ -427,11 +427,11 @@ impl HttpClient {
     }
 }
 
-/// A request, as far as it matters.
+/// The relevant parts of a request.
 struct Request<'a> {
     method: &'a str,
     asked: Asked<'a>,
-    /// Whether the client knows of bodies in chunks.
+    /// Whether the client accepts chunked bodies.
     takes_chunks: bool,
 }
 
@@ -450,8 +450,8 @@ fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Reque
     let mut host = None;
     for line in lines.take_while(|line| *line != Some("")) {
         let (name, value) = header(line?)?;
-        // What another reader of the same request may take for its host must not be overlooked
-        // here.
+        // A header that another reader of the same request might take for its host must not be
+        // ignored here.
         if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
             return None;
         }
@@ -482,9 +482,9 @@ mod tests {
         start_with(within, body).0
     }
 
-    /// A server, and what has its page `/later` made. The page's thread waits for the second, and
-    /// the drop of the first for that thread. A pattern's last variable is dropped first, so a test
-    /// that fails ends.
+    /// A server, and the sender that releases its page `/later`. The page's thread waits for the
+    /// sender, and dropping the server waits for that thread. The last variable of a pattern is
+    /// dropped first, so a failing test ends.
     fn start_with(within: Duration, body: usize) -> (Answering, SyncSender<()>) {
         let (sender, goes_on) = sync_channel(0);
         let goes_on = Arc::new(std::sync::Mutex::new(goes_on));
@@ -552,7 +552,7 @@ mod tests {
         stream
     }
 
-    /// The response, up to its end, which has to come.
+    /// The response, up to its end, which must come.
     fn ask(to: &Answering, request: &[u8]) -> String {
         let mut stream = connect(to);
         stream.write_all(request).unwrap();
@@ -580,7 +580,7 @@ mod tests {
         let whole = b"GET /asked?b=c?d HTTP/1.1\r\nA: b\r\nhOST:  here:1 \r\n\r\nHost: there";
         assert!(ask(&page, whole).ends_with("\r\n\r\nb=c?d Some(\"here:1\")"));
         assert!(ask(&page, b"GET /asked HTTP/1.0\n\nHost: there").ends_with(" None"));
-        // A byte at a time is a request as well.
+        // A request may come byte by byte.
         let mut slow = connect(&page);
         slow.set_nodelay(true).unwrap();
         for byte in b"GET /slow HTTP/1.1\r\n\r\n" {
@@ -620,7 +620,7 @@ mod tests {
     #[test]
     fn a_page_is_told_as_it_is_made_and_one_can_tell_that_it_is_whole() {
         let page = start(PATIENCE, 3 << 20);
-        // A client that has all of it may ask for the next at once.
+        // A client that has received everything may request the next page at once.
         for _ in 0..20 {
             let whole = ask(&page, b"GET /made HTTP/1.1\r\n\r\n");
             let (head, body) = whole.split_once("\r\n\r\n").unwrap();
@@ -640,7 +640,7 @@ mod tests {
         assert!(body == wanted && long.len() > wanted.len() + wanted.len() / PIECE * 10);
         let cut = ask(&page, b"GET /cut HTTP/1.1\r\n\r\n");
         assert!(cut.contains("chunked") && cut.ends_with("\r\n\r\n"), "no last chunk: {cut}");
-        // A page is made no longer once its client has gone.
+        // Making a page ends once its client has disconnected.
         for _ in 0..3 {
             let mut gone = connect(&page);
             gone.write_all(b"GET /endless HTTP/1.1\r\n\r\n").unwrap();
@@ -685,7 +685,7 @@ mod tests {
             let mut client = connect(&page);
             client.write_all(b"GET /later HTTP/1.1\r\n\r\n").unwrap();
             client.read_exact(&mut [0; 10]).unwrap();
-            // Not a panic that the hook reports: this one is meant.
+            // This panic is intended, so the hook must not report it.
             resume_unwind(Box::new(()));
         });
         assert!(failed.is_err());
@@ -717,7 +717,7 @@ mod tests {
             others.push(connect(&page));
             assert!(ask(&page, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
         }
-        // It ends with them there.
+        // The server ends although they are connected.
         drop(page);
         let last = others.last_mut().unwrap();
         assert!(last.read(&mut [0]).is_ok_and(|read| read == 0));
@@ -730,7 +730,7 @@ mod tests {
         assert_eq!(silent.read(&mut [0]).unwrap(), 0);
         let mut deaf = connect(&page);
         deaf.write_all(b"GET /long HTTP/1.1\r\n\r\n").unwrap();
-        // It reads nothing, so that a write finds out that it has been let go.
+        // It reads nothing, so a write finds out that it was disconnected.
         deaf.set_nonblocking(true).unwrap();
         let end = clock::now() + PATIENCE;
         let gone = |error: io::Error| error.kind() != ErrorKind::WouldBlock;

@@ -20,7 +20,7 @@ use spillway_sql::Instance;
 
 use crate::http::{Asked, Outlet, PIECE, PIECES, Page, Reply};
 
-/// Tells what an instance has stored.
+/// Reports the storage of an instance.
 pub(crate) struct Inspections {
     instance: Instance,
 }
@@ -87,7 +87,7 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     outlet.finish();
 }
 
-/// Bytes of memory that an inspection takes while its page is made.
+/// The bytes of memory of an inspection while its page is made.
 fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     let drawn = match format {
         Format::Html => inspection.slices_of_largest() * DRAWN_BYTES,
@@ -96,15 +96,15 @@ fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     inspection.bytes() + drawn
 }
 
-/// Whether somebody on the server's machine asks, by the machine's own name for itself. Over
-/// loopback: another address that is the same on both sides may be one that others were given on
-/// their way.
+/// Whether the request comes from the server's machine, by a name of the machine for itself. The
+/// connection must use the loopback address: another address that is equal on both sides may result
+/// from address translation.
 fn is_near(asked: &Asked<'_>) -> bool {
     let [client, server] = [asked.client, asked.server].map(|of| of.ip().to_canonical());
     client.is_loopback() && server.is_loopback() && asked.host.is_none_or(is_own_name)
 }
 
-/// Whether a name, with its port, is an address or `localhost`: what no name server answers for.
+/// Whether a name, with its port, is an address or `localhost`, which no name server resolves.
 fn is_own_name(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -128,7 +128,7 @@ impl Wanted {
     }
 }
 
-/// A value of a query, its bytes as `%` and two digits where they had to be.
+/// Decodes a value of a query, in which some bytes are `%` and two digits.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || format!("{text} is no value of a query");
     let mut bytes = Vec::with_capacity(text.len());
@@ -201,7 +201,7 @@ mod tests {
         }
         for (server, client, host) in [
             ("10.0.0.1:1", "10.0.0.2:2", Some("10.0.0.1:1")),
-            // Its own address may be what a client was given on its way.
+            // An equal address may result from address translation.
             ("10.0.0.1:1", "10.0.0.1:2", Some("10.0.0.1:1")),
             ("[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.1]:2", None),
             ("127.0.0.1:1", "10.0.0.1:2", None),

@@ -47,7 +47,7 @@ impl Server {
     /// Starts to listen.
     ///
     /// # Errors
-    /// Where the address or socket cannot be had, or the certificate not be read; and for an
+    /// If the address or socket cannot be bound, or the certificate cannot be read; and for an
     /// address beyond this machine while `root` has no password.
     pub fn start(instance: Instance, settings: ServerSettings) -> io::Result<Server> {
         if !settings.bind.is_loopback() && instance.root_password_is_empty() {
@@ -101,7 +101,7 @@ impl Server {
         Ok(Server { shared, pool, address, sockets, accepting: Some(accepting), wake: Some(wake) })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -139,16 +139,16 @@ impl Drop for Server {
     }
 }
 
-/// What else the process has open: data files, the log, listening sockets.
+/// The other open files of the process: data files, the log, listening sockets.
 const OTHER_FILES: usize = 128;
 
-/// Has the system allow as many open files as it may for so many connections, and for those that
-/// have not logged in.
+/// Raises the limit of open files for `connections_max` connections, and for those that have not
+/// logged in.
 fn allow_sockets(connections_max: usize) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let most = |entrance| unauthenticated_max(entrance, connections_max);
     let authenticated = connections_max + 1 + ADMIN_MAX;
-    // As many again are closed and not yet released.
+    // As many again may be closed and not yet released.
     let unauthenticated = 2 * (most(Entrance::Public) + most(Entrance::Admin));
     let need = (authenticated + unauthenticated + OTHER_FILES) as u64;
     let hard = limit.maximum.unwrap_or(u64::MAX);
@@ -160,13 +160,13 @@ fn allow_sockets(connections_max: usize) -> io::Result<()> {
         return Err(refused(ErrorKind::InvalidInput, text));
     }
     if limit.current.is_some_and(|current| current < hard) {
-        // All that there may be: `max_connections` can be raised later.
+        // The maximum, because `max_connections` can be raised later.
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     }
     Ok(())
 }
 
-/// Says in SHOW VARIABLES what the server is.
+/// Sets the server's values in SHOW VARIABLES.
 fn tell_variables(instance: &Instance, settings: &ServerSettings, address: SocketAddr) {
     let path =
         |path: Option<&PathBuf>| path.map_or_else(String::new, |path| path.display().to_string());
@@ -194,7 +194,7 @@ struct SocketFile {
 }
 
 impl SocketFile {
-    /// Listens under a path. A socket that nobody answers on any more makes way; nothing else does.
+    /// Listens under a path. It replaces a socket that no process listens on, and nothing else.
     fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
         let cannot = |error: io::Error| {
             refused(error.kind(), format!("cannot listen on {}: {error}", path.display()))
@@ -222,18 +222,18 @@ impl SocketFile {
         Ok((unix, SocketFile { path: path.to_owned(), identity: (file.dev(), file.ino()) }))
     }
 
-    /// Removes it, unless another has taken its place.
+    /// Removes it, unless another file has replaced it.
     fn remove(self) {
         if let Ok(file) = fs::symlink_metadata(&self.path)
             && (file.dev(), file.ino()) == self.identity
         {
-            // The next start finds a socket that nobody answers on, and removes it.
+            // The next start finds a socket that no process listens on, and removes it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// What the accepting thread waits for.
+/// The sockets that the accepting thread waits for.
 struct Listeners {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
@@ -243,8 +243,8 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Accepts clients until the other end of `woken` is closed, and sees that none keeps quiet for
-    /// too long.
+    /// Accepts clients until the other end of `woken` is closed, and disconnects clients that are
+    /// silent for too long.
     fn accept(self) {
         loop {
             let due = self.pool.sweep();
@@ -257,13 +257,13 @@ impl Listeners {
             for (_, unix) in &self.unix {
                 waits.push(PollFd::from_borrowed_fd(unix.as_fd(), PollFlags::IN));
             }
-            // Rounded up, so that it is not woken just before.
+            // Rounded up, so that it is not woken just before that time.
             let left = due.map(|due| due.saturating_sub(clock::now()) + Duration::from_millis(1));
             let left = left.and_then(|left| Timespec::try_from(left).ok());
             match poll(&mut waits, left.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
-                // Without memory for it there is nobody to be accepted either.
+                // Without memory for it no client can be accepted either.
                 Err(_) => {
                     if pause(&self.woken) {
                         return;
@@ -290,8 +290,7 @@ impl Listeners {
     fn accept_tcp(&self) -> bool {
         match self.tcp.accept() {
             Ok((stream, from)) => {
-                // Clients that have gone without a word are found out; short answers are not held
-                // back.
+                // Detect clients that disappeared silently, and do not delay short responses.
                 let ready = rustix::net::sockopt::set_socket_keepalive(&stream, true)
                     .map_err(io::Error::from)
                     .and_then(|()| stream.set_nodelay(true));
@@ -315,7 +314,7 @@ impl Listeners {
         }
     }
 
-    /// Has a client served, or tells it why there is no place for it.
+    /// Hands a client to the pool, or sends it the reason why there is no place for it.
     fn admit(&self, raw: Raw, entrance: Entrance, address: Option<IpAddr>) {
         let raw = Arc::new(raw);
         let socket = Socket::new(raw.clone(), self.shared.traffic.clone());
@@ -329,8 +328,8 @@ impl Listeners {
         }
     }
 
-    /// Tells a client that was not asked anything yet why it is not served. The few bytes fit an
-    /// empty socket's buffer.
+    /// Sends a client that was not greeted yet the reason why it is not served. The few bytes fit
+    /// an empty socket's buffer.
     fn refuse(&self, socket: Socket, error: &SqlError) {
         let budget = self.shared.instance.database().budget().clone();
         let mut packets = Packets::new(socket, 0, budget);

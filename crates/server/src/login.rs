@@ -16,11 +16,10 @@ use crate::results::put_error;
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
 
-/// The longest packet of a client that is not known yet: 64 KB of what it says of itself, and the
-/// rest.
+/// The longest packet of an unauthenticated client: 64 KB of connection attributes, and the rest.
 pub(crate) const LOGIN_PACKET_MAX: usize = 80 << 10;
 
-/// Where a client comes from.
+/// The origin of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) id: u64,
@@ -30,7 +29,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The host of its account: one of this machine may be named `localhost` or by its address.
+    /// The host of its account. A client on this machine may match `localhost` or its address.
     pub(crate) fn host(&self, shared: &Shared, user: &str) -> String {
         const LOCAL: &str = "localhost";
         match self.address {
@@ -48,14 +47,14 @@ impl Peer {
 }
 
 impl Peer {
-    /// Where it comes from, as an error says it: by what anybody can see, and not by which accounts
-    /// there are.
+    /// Its origin as shown in errors: it depends only on public facts, and not on existing
+    /// accounts.
     fn shown(&self) -> String {
         self.address.map_or_else(|| "localhost".to_owned(), |address| address.to_string())
     }
 }
 
-/// A client that has proved who it is.
+/// An authenticated client.
 pub(crate) struct Login {
     pub(crate) hello: Hello,
     pub(crate) account: Account,
@@ -63,7 +62,7 @@ pub(crate) struct Login {
     pub(crate) nonce: Nonce,
 }
 
-/// Speaks first.
+/// Sends the greeting.
 pub(crate) fn greet<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -76,7 +75,7 @@ pub(crate) fn greet<T: Transport>(
     Ok(nonce)
 }
 
-/// Learns who a client is that was greeted. `None` where it was refused, and told so.
+/// Authenticates a greeted client. Returns `None` if it was refused, and has the error.
 pub(crate) fn log_in<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -130,8 +129,7 @@ fn denied(user: &str, host: &str, using_password: bool) -> SqlError {
     )
 }
 
-/// Which account a client is of that says `hello`, once its guesses were slowed, logged and
-/// counted.
+/// The account of a client that sent `hello`. Failed guesses are slowed, logged and counted.
 pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -149,7 +147,8 @@ pub(crate) fn prove<T: Transport>(
             }
             let proved = authenticate(packets, shared, peer, host, hello, nonce)?;
             attempt.ended(proved.is_ok(), clock::now());
-            // After the attempt: a right password is no failed guess, whatever its account may do.
+            // After the attempt: a right password is not a failed guess, even if its account may
+            // not log in.
             proved.and_then(|account| {
                 if peer.entrance == Entrance::Admin {
                     shared.instance.check_connection_admin(&account)?;
@@ -166,11 +165,11 @@ pub(crate) fn prove<T: Transport>(
     Ok(proved)
 }
 
-/// In place of what is stored of a user where there is none.
+/// Used in place of a stored hash if there is no such user.
 const STRANGER: [u8; 32] = [0; 32];
 
-/// Checks who a client is, asking it for another plugin's answer where its user has another, or
-/// where `hello` names none.
+/// Authenticates a client. Switches to another plugin if its user has another, or if `hello` names
+/// none.
 fn authenticate<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -181,7 +180,7 @@ fn authenticate<T: Transport>(
 ) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
     // The server asks, checks and refuses a client without an account as if it had one, so that
-    // nobody can guess the names of users.
+    // names of users cannot be guessed.
     let plugin = user
         .as_ref()
         .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());
@@ -227,8 +226,8 @@ fn authenticate<T: Transport>(
     Ok(Ok(user.account()))
 }
 
-/// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when
-/// the server started.
+/// Whether a client is on this machine. From elsewhere root needs a password, even if it had none
+/// when the server started.
 fn near(peer: &Peer) -> bool {
     peer.address.is_none_or(|address| address.is_loopback())
 }

@@ -34,7 +34,7 @@ use crate::transport::{Security, Transport};
 #[derive(Default)]
 struct Pipe {
     input: Vec<u8>,
-    /// As much of the input was read.
+    /// The bytes of the input that were read.
     taken: usize,
     output: Vec<u8>,
 }
@@ -92,17 +92,17 @@ impl Wake for Unpark {
     }
 }
 
-/// `root`, connected to an instance from within its process. For one thread at a time: the one that
-/// made it.
+/// A client of `root`, connected to an instance from within its process. Only the thread that
+/// created it may use it.
 pub struct Loopback {
     client: Client<Pipe>,
 }
 
 impl Loopback {
-    /// Connects, as a client that is sent the definitions of columns with every result.
+    /// Connects as a client that receives the definitions of columns with every result.
     ///
     /// # Errors
-    /// Where the instance refuses `root` without a password.
+    /// If the instance refuses `root` without a password.
     pub fn connect(instance: &Instance, id: u64) -> io::Result<Loopback> {
         let shared = Shared::new(instance.clone(), ServerSettings::default(), None);
         let peer = Peer { id, address: None, entrance: Entrance::Public };
@@ -123,11 +123,10 @@ impl Loopback {
         }
     }
 
-    /// Sends a command, its packets' heads not among the bytes, and gives the packets that answer
-    /// it.
+    /// Sends a command, given without packet heads, and returns the packets of the response.
     ///
     /// # Errors
-    /// Where the connection has ended.
+    /// If the connection has ended.
     pub fn command(&mut self, payload: &[u8]) -> io::Result<&[u8]> {
         let pipe = self.client.transport().ok_or(io::ErrorKind::NotConnected)?;
         pipe.output.clear();
@@ -136,7 +135,7 @@ impl Loopback {
         Ok(self.client.transport().map_or(&[], |pipe| pipe.output.as_slice()))
     }
 
-    /// Serves the client until it has nothing more to say.
+    /// Serves the client until all of its input is processed.
     fn run(&mut self) -> io::Result<()> {
         self.client.stir(false);
         let mut step = self.client.step();
@@ -163,7 +162,7 @@ impl Loopback {
     }
 }
 
-/// Appends a packet; of a command that is too long for one, several.
+/// Appends a packet, or several for a command that is too long for one.
 fn put_packet(out: &mut Vec<u8>, mut sequence: u8, mut payload: &[u8]) {
     const MOST: usize = 0xFF_FFFF;
     loop {
@@ -198,7 +197,7 @@ mod tests {
         let inserted = client.command(b"\x03INSERT INTO test.t VALUES (7)").unwrap();
         assert_eq!(inserted, [7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0]);
         let answer = client.command(b"\x03SELECT a FROM test.t").unwrap();
-        // How many columns, the column, the row, the end.
+        // The number of columns, the column, the row, the end.
         assert_eq!(&answer[..5], [1, 0, 0, 1, 1]);
         let row = answer.len() - 17;
         assert_eq!(&answer[row..row + 6], [2, 0, 0, 3, 1, b'7'], "{answer:?}");

@@ -18,17 +18,17 @@ use crate::transport::Transport;
 
 /// The longest payload of one packet.
 const CHUNK: usize = 0xFF_FFFF;
-/// Bytes of a packet before its payload: how long that is, and the packet's number.
+/// The bytes of a packet before its payload: the payload's length, and the packet's number.
 pub(crate) const HEAD: usize = 4;
 /// Responses are sent on once they are this long.
 const SEND_AT: usize = 64 << 10;
-/// Read at once, at most, before it is known how much there is to read.
+/// The most bytes that are read at once before the length of a command is known.
 const INPUT: usize = 16 << 10;
-/// The first room of a command that does not fit the input.
+/// The initial buffer of a command that does not fit the input.
 const FIRST: usize = 64 << 10;
 /// Commands that grow past this are charged to the memory budget while they are held.
 pub(crate) const LARGE: usize = 64 << 10;
-/// Responses that grow past this before they are sent are charged while they are.
+/// Responses that grow past this before they are sent are charged meanwhile.
 const LONG: usize = 256 << 10;
 /// Larger buffers are freed when a command has ended, because the charge of a connection does not
 /// cover them.
@@ -43,7 +43,7 @@ fn head_of(len: usize, sequence: u8) -> [u8; HEAD] {
     [a, b, c, sequence]
 }
 
-/// Why no command came.
+/// The reason why no command came.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The stream failed or ended.
@@ -54,10 +54,10 @@ pub(crate) enum ReadError {
     Stalled,
     /// The client sent more than it may. It was read and dropped.
     TooLarge,
-    /// The client sent more than fits the memory budget. It was read and dropped but for its first
-    /// bytes.
+    /// The client sent more than fits the memory budget. It was read and dropped except for its
+    /// first bytes.
     NoMemory,
-    /// A packet does not bear the number that is due.
+    /// A packet does not have the expected number.
     OutOfOrder,
 }
 
@@ -65,53 +65,54 @@ fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A packet that may not be true, and the commit that decides it.
+/// The last packet of a response, and the commit on which it depends.
 struct Unsure {
     commit: CommitFuture,
     at: usize,
     sequence: u8,
 }
 
-/// Where a packet lies that may have to be taken back, and its number.
+/// The position of a packet that may have to be withdrawn, and its number.
 pub(crate) struct Undo {
     at: usize,
     sequence: u8,
 }
 
-/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put
-/// behind others as one.
+/// A packet of a few integers, with room for its head in front. It is built in one piece and
+/// appended as a whole.
 pub(crate) struct ShortPacket {
     pub(crate) bytes: [u8; HEAD + 2 + 8 * ShortPacket::NUMBERS_MAX],
-    /// How many of them it has.
+    /// The number of its bytes in use.
     pub(crate) len: usize,
 }
 
 impl ShortPacket {
-    /// The most whole numbers that it has: with more of them the bitmap before them is longer.
+    /// The most integers: with more of them, the bitmap before them is longer.
     pub(crate) const NUMBERS_MAX: usize = 6;
 }
 
 /// A connection's packets.
 pub(crate) struct Packets<T> {
     transport: T,
-    /// Read and not yet taken: `input[taken..filled]`.
+    /// Bytes that were read and not yet taken: `input[taken..filled]`.
     input: Box<[u8]>,
     taken: usize,
     filled: usize,
     output: Vec<u8>,
     sequence: u8,
     packet_max: usize,
-    /// Set once the client is known; before, the transport's deadline is the only limit in time.
+    /// Set once the client is authenticated. Before that, the transport's deadline is the only time
+    /// limit.
     limits: Option<Limits>,
-    /// The last packet of the response, where it is true only once this commit lasts.
+    /// The last packet of the response, if it is valid only once a commit is durable.
     unsure: Option<Unsure>,
     budget: Budget,
-    /// For a command longer than [`LARGE`].
+    /// The charge for a command longer than [`LARGE`].
     large: Option<Charge>,
 }
 
 impl<T: Transport> Packets<T> {
-    /// Packets of a client that is not known yet, of at most `packet_max` bytes.
+    /// The packets of an unauthenticated client, of at most `packet_max` bytes.
     pub(crate) fn new(transport: T, packet_max: usize, budget: Budget) -> Packets<T> {
         Packets {
             transport,
@@ -132,7 +133,7 @@ impl<T: Transport> Packets<T> {
         &mut self.transport
     }
 
-    /// From now on these limits hold, and the deadline no longer does.
+    /// Sets limits for an authenticated client. The deadline no longer applies.
     pub(crate) fn set_limits(&mut self, limits: Limits) -> io::Result<()> {
         if self.limits == Some(limits) {
             return Ok(());
@@ -143,7 +144,7 @@ impl<T: Transport> Packets<T> {
         self.transport.set_timeouts(limits.read, limits.write)
     }
 
-    /// The next packet is the first of a command, and the one before is not kept any more.
+    /// Restarts the packet numbers for the next command, and releases the previous one.
     pub(crate) fn restart_sequence(&mut self) {
         self.sequence = 0;
         self.large = None;
@@ -152,7 +153,7 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// The next packet answers a command of which only the beginning has come.
+    /// Numbers the next packet as the response to a command of which only the beginning has come.
     pub(crate) fn answer_early(&mut self) {
         self.sequence = u8::from(self.filled - self.taken >= 4);
     }
@@ -167,7 +168,8 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Moves what is left of the input to its beginning, where less than `need` would fit after it.
+    /// Moves the rest of the input to the front of the buffer, if fewer than `need` bytes fit
+    /// behind it.
     fn tidy(&mut self, need: usize) {
         if self.taken > 0 && self.taken + need > self.input.len() || self.taken == self.filled {
             self.input.copy_within(self.taken..self.filled, 0);
@@ -182,12 +184,12 @@ impl<T: Transport> Packets<T> {
         Some(usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16)
     }
 
-    /// Whether the next command is here, as far as it fits the input. Waits for nothing; the client
-    /// must be known.
+    /// Whether the next command has arrived, as far as it fits the input. It does not wait; the
+    /// client must be authenticated.
     pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
         loop {
             let need = 4 + self.announced().unwrap_or(0);
-            // The worker waits for the rest of a longer command while it arrives.
+            // For a longer command, the worker waits until the rest arrives.
             if self.filled - self.taken >= need.min(self.input.len()) {
                 return Ok(true);
             }
@@ -202,21 +204,22 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Whether the beginning of a command has come, and not its end.
+    /// Whether a command has arrived in part.
     pub(crate) fn has_begun(&self) -> bool {
         self.taken < self.filled
     }
 
-    /// Whether nothing of a command is here, nor can be.
+    /// Whether no byte of a command has arrived, and none can be buffered in TLS.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.has_begun() && self.transport.is_drained()
     }
 
-    /// Has `need` bytes of input, which is no more than the input holds.
+    /// Reads until there are `need` bytes of input, which must fit the buffer.
     fn fill(&mut self, need: usize) -> Result<(), ReadError> {
         self.tidy(need);
         while self.filled - self.taken < need {
-            // Before the client is known nothing is read ahead: what follows may be for TLS.
+            // Before the client is authenticated, nothing is read ahead, because the following
+            // bytes may be for TLS.
             let end = if self.limits.is_some() { self.input.len() } else { self.taken + need };
             self.filled += Self::receive(&mut self.transport, &mut self.input[self.filled..end])?;
         }
@@ -284,14 +287,14 @@ impl<T: Transport> Packets<T> {
         Ok(())
     }
 
-    /// Gives a payload room for `len` bytes, charged where they are many.
+    /// Gives a payload room for `len` bytes, which are charged if they are many.
     fn make_room(&mut self, len: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         if len <= LARGE {
             payload.reserve_exact(len - payload.len());
             return Ok(());
         }
         let held = self.large.get_or_insert_with(|| self.budget.charge(Use::Connections, 0));
-        // While it moves to larger room it is there twice.
+        // While it moves to a larger buffer, both exist.
         let moved = if payload.capacity() < len { payload.len() } else { 0 };
         held.try_resize(len + moved).map_err(|_| ReadError::NoMemory)?;
         payload.reserve_exact(len - payload.len());
@@ -299,8 +302,8 @@ impl<T: Transport> Packets<T> {
         Ok(())
     }
 
-    /// Reads a command to its end and drops it, so that its sender comes to reading why. `left`
-    /// bytes are left of the packet.
+    /// Reads a command to its end and drops it, so that its sender gets to read the error. `left`
+    /// bytes of the packet are left.
     fn drop_rest(&mut self, mut left: usize, mut last: bool) -> Result<(), ReadError> {
         if self.limits.is_none() {
             return Ok(());
@@ -326,7 +329,7 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Appends a packet to the response; `write` gives its payload.
+    /// Appends a packet to the response; `write` writes its payload.
     pub(crate) fn packet(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let start = self.output.len();
         self.output.extend_from_slice(&[0; HEAD]);
@@ -339,19 +342,19 @@ impl<T: Transport> Packets<T> {
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Appends a packet, which has room for its head in front.
+    /// Appends a short packet, which has room for its head in front.
     #[inline]
     pub(crate) fn short(&mut self, short: &ShortPacket) -> io::Result<()> {
         let start = self.output.len();
-        // All of it, as many bytes each time, is copied faster than what is asked for.
+        // Copying the whole buffer, of constant size, is faster than copying only the used bytes.
         self.output.extend_from_slice(&short.bytes);
         self.output.truncate(start + short.len);
         self.head(start, short.len - HEAD);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Sends the one packet that is too long for one as several, with what is before it, without
-    /// another copy of it.
+    /// Sends a payload that is too long for one packet as several, with the packets before it,
+    /// without copying it.
     #[cold]
     fn split(&mut self, start: usize) -> io::Result<()> {
         let _held = self.budget.charge(Use::Connections, self.output.len());
@@ -378,20 +381,20 @@ impl<T: Transport> Packets<T> {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    /// The number of the packet that is next.
+    /// The number of the next packet.
     pub(crate) fn sequence(&self) -> u8 {
         self.sequence
     }
 
-    /// Appends packets that were made before, the first with the number that is next.
+    /// Appends packets that were encoded before, the first with the next number.
     pub(crate) fn made(&mut self, packets: &[u8], count: u8) -> io::Result<()> {
         self.output.extend_from_slice(packets);
         self.sequence = self.sequence.wrapping_add(count);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Has the next packet, the last of the response, stand only once a commit lasts. Gives the
-    /// commit back where the response is too long to be kept until then.
+    /// Makes the next packet, the last of the response, depend on a commit becoming durable.
+    /// Returns the commit if the response is too long to be kept until then.
     pub(crate) fn unless_lost(&mut self, commit: CommitFuture) -> Option<CommitFuture> {
         if self.output.len() > SEND_AT / 2 {
             return Some(commit);
@@ -400,28 +403,28 @@ impl<T: Transport> Packets<T> {
         None
     }
 
-    /// The commit that the response waits for, and how to take its last packet back.
+    /// The commit that the response waits for, and how to withdraw its last packet.
     pub(crate) fn take_unsure(&mut self) -> Option<(CommitFuture, Undo)> {
         let Unsure { commit, at, sequence } = self.unsure.take()?;
         Some((commit, Undo { at, sequence }))
     }
 
-    /// Takes the last packet back.
+    /// Withdraws the last packet.
     pub(crate) fn undo(&mut self, undo: &Undo) {
         self.output.truncate(undo.at);
         self.sequence = undo.sequence;
     }
 
-    /// The response, where it can be sent as it is ([`Transport::direct`]) and is no longer than
-    /// that is worth.
+    /// The response, if it can be sent directly ([`Transport::direct`]) and is short enough for
+    /// that.
     pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         let some = !self.output.is_empty() && self.output.len() <= INPUT;
         let raw = self.transport.direct().filter(|_| some)?;
         Some(PendingSend::new(raw, &self.output))
     }
 
-    /// So much of [`Packets::pending_send`] was sent. Whether that is all: [`Packets::send`] sends
-    /// the rest, or says why not.
+    /// Records how much of [`Packets::pending_send`] was sent. Returns whether that was all. If
+    /// not, [`Packets::send`] sends the rest, or returns the error.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         let sent = match sent {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),

@@ -10,24 +10,25 @@ use crate::codec::Take;
 /// The state of a statement's parameters between its commands.
 #[derive(Default)]
 pub(crate) struct Bound {
-    /// The types of the last execution that said them: type, and whether unsigned.
+    /// The types of the last execution that sent them: the type, and whether it is unsigned.
     types: Vec<(u8, bool)>,
     /// Parameters that came in pieces.
     long: FxHashMap<u16, Vec<u8>>,
     long_bytes: usize,
     charge: Option<Charge>,
-    /// Why a piece was not taken: the next execution says so, for a piece is not answered.
+    /// The error of a refused piece. The next execution reports it, because a piece has no
+    /// response.
     refused: Option<SqlError>,
-    /// Those of the last execution, for their room.
+    /// The values of the last execution, kept to reuse their memory.
     values: Vec<Value>,
 }
 
-/// Texts up to this long keep their room from one execution to the next; so does a list of up to
-/// [`KEPT_COUNT`] parameters.
+/// The memory of texts up to this length is reused by the next execution; so is that of a list of
+/// up to [`KEPT_COUNT`] parameters.
 const KEPT_BYTES: usize = 512;
 const KEPT_COUNT: usize = 64;
 
-/// What a parameter that comes in pieces takes beside them.
+/// The bytes of a parameter that comes in pieces, in addition to the pieces.
 const ENTRY_BYTES: usize = 128;
 
 fn wrong_arguments() -> SqlError {
@@ -69,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// Has the next execution say why a piece was not taken.
+    /// Makes the next execution report why a piece was refused.
     pub(crate) fn refuse(&mut self, error: SqlError) {
         self.refused.get_or_insert(error);
     }
@@ -81,9 +82,9 @@ impl Bound {
         Ok(())
     }
 
-    /// Has the room of parameters for the next execution.
+    /// Takes values back, to reuse their memory for the next execution.
     ///
-    /// `bytes` is how long the command was that brought them: what was long is let go of.
+    /// `bytes` is the length of the command that had them: long values are freed.
     pub(crate) fn give_back(&mut self, values: Vec<Value>, bytes: usize) {
         let in_pieces = self.charge.take().is_some();
         if values.len() <= KEPT_COUNT && bytes <= KEPT_COUNT * KEPT_BYTES && !in_pieces {
@@ -95,13 +96,12 @@ impl Bound {
     /// them again.
     ///
     /// # Errors
-    /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not
-    /// taken.
+    /// 1210 if they are malformed, 1292 for an invalid time, and the error of a refused piece.
     pub(crate) fn read(&mut self, bytes: &[u8], count: usize) -> Result<Vec<Value>, SqlError> {
         let mut long = None;
         if !self.long.is_empty() || self.refused.is_some() {
             let refused = self.refused.take();
-            // Their charge lasts until they are given back as values.
+            // Their charge lasts until the values are returned.
             long = Some(std::mem::take(&mut self.long));
             self.long_bytes = 0;
             if let Some(error) = refused {
@@ -119,14 +119,14 @@ impl Bound {
         if take.u8().ok_or_else(wrong_arguments)? != 0 {
             let types = take.bytes(count * 2).ok_or_else(wrong_arguments)?;
             let types = types.chunks_exact(2).map(|pair| (pair[0], pair[1] & 0x80 != 0));
-            // Most say each time what they said before.
+            // Most clients send the same types each time.
             if !types.clone().eq(self.types.iter().copied()) {
                 self.types.clear();
                 self.types.extend(types);
             }
         }
         if self.types.len() != count {
-            // A client that has only ever bound NULLs need not say of which type.
+            // A client that has only bound NULLs need not send types.
             return if (0..count).all(is_null) {
                 Ok(vec![Value::Null; count])
             } else {
@@ -146,7 +146,7 @@ impl Bound {
     }
 }
 
-/// A text, in the room of the one before if that had one worth keeping.
+/// A text, in the memory of the previous one if it is worth reusing.
 fn text(text: &str, before: &mut Value) -> Value {
     match before {
         Value::Text(room) if room.capacity() <= KEPT_BYTES => {
@@ -159,13 +159,13 @@ fn text(text: &str, before: &mut Value) -> Value {
     }
 }
 
-/// Whether what a parameter holds is text: blob types are bytes, where the driver says so; drivers
-/// send text as those as well.
+/// Whether a parameter's value is text. Blob types are bytes only if the driver declares that,
+/// because drivers also send text with these types.
 fn is_text(bytes: &[u8], kind: u8) -> bool {
     !(249..=252).contains(&kind) || !bytes.contains(&0)
 }
 
-/// What came in pieces is the value itself, and no copy.
+/// A value that came in pieces is used itself, without a copy.
 fn text_or_bytes_in_pieces(bytes: Vec<u8>, kind: u8) -> Value {
     if !is_text(&bytes, kind) {
         return Value::Bytes(bytes);
@@ -217,7 +217,7 @@ fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool, before: &mut Value)
         }
         4 => {
             let number = take.array().map(f32::from_le_bytes)?;
-            // The double that is written as the float is.
+            // The double with the same text as the float.
             Value::Double(number.to_string().parse().unwrap_or(f64::from(number)))
         }
         5 => Value::Double(take.array().map(f64::from_le_bytes)?),
@@ -227,7 +227,7 @@ fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool, before: &mut Value)
     })
 }
 
-/// Hours, minutes, seconds and microseconds, where the value has them.
+/// Hours, minutes, seconds and microseconds, if the value has them.
 fn read_clock(take: &mut Take<'_>, micros: bool) -> Option<[u64; 4]> {
     let [hour, minute, second] = take.array::<3>()?.map(u64::from);
     let part = if micros { u64::from(take.u32()?) } else { 0 };
@@ -333,7 +333,7 @@ mod tests {
         assert!(some > 10 && none > 1000, "{some} {none}");
     }
 
-    /// One parameter of every type with its value, and what it is.
+    /// One parameter of every type with its bytes and its value.
     fn samples() -> Vec<(u8, u8, Vec<u8>, Value)> {
         let at = |date: (u16, u8, u8), micros| {
             Value::DateTime(DateTime { date: Date::new(date.0, date.1, date.2).unwrap(), micros })
@@ -405,7 +405,7 @@ mod tests {
             let span = [11, 0, 8, 0, 0, 0, 0, 0, hour, minute, second];
             assert_eq!(code(&span), 1292);
         }
-        // A microsecond too many, a day that there is not, a month that there is not, 839 hours.
+        // One microsecond too many, an invalid day, an invalid month, and 839 hours.
         assert_eq!(code(&[12, 0, 11, 0xE8, 7, 2, 29, 0, 0, 0, 0x40, 0x42, 0x0F, 0]), 1292);
         assert_eq!(code(&[10, 0, 4, 0xE9, 7, 2, 29]), 1292);
         assert_eq!(code(&[10, 0, 4, 0xE9, 7, 13, 1]), 1292);

@@ -27,7 +27,7 @@ fn put_done(out: &mut Vec<u8>, head: u8, outcome: &Outcome) {
     out.extend_from_slice(&status_bits(outcome.status).to_le_bytes());
     out.extend_from_slice(&outcome.warnings.to_le_bytes());
     if outcome.info != Info::Nothing {
-        // It is shorter than what takes more than a byte to say how long it is.
+        // It is shorter than the lengths that need more than one byte.
         let at = out.len();
         out.push(0);
         outcome.info.append_to(out);
@@ -47,7 +47,8 @@ pub(crate) fn put_eof(out: &mut Vec<u8>, warnings: u16, status: Status) {
     out.extend_from_slice(&status_bits(status).to_le_bytes());
 }
 
-/// Appends what ends rows: an EOF packet, or for a client that knows it the OK packet in its place.
+/// Appends the end of rows: an EOF packet, or the OK packet in its place for a client that supports
+/// that.
 pub(crate) fn put_end(out: &mut Vec<u8>, capabilities: u32, outcome: &Outcome) {
     if capabilities & DEPRECATE_EOF == 0 {
         put_eof(out, outcome.warnings, outcome.status);
@@ -85,14 +86,14 @@ pub(crate) fn put_early_error(out: &mut Vec<u8>, error: &SqlError) {
 pub(crate) struct WireSink<'a, T> {
     pub(crate) packets: &'a mut Packets<T>,
     pub(crate) capabilities: u32,
-    /// Whether rows go in the form of prepared statements.
+    /// Whether rows are sent in the binary format of prepared statements.
     pub(crate) binary: bool,
-    /// The columns of the result before, then of this.
+    /// The columns of the previous result, then of this one.
     pub(crate) columns: &'a mut Columns,
-    /// Whether the client keeps columns: those it has are not sent again.
+    /// Whether the client caches columns, so that they are not sent again.
     pub(crate) cache_metadata: bool,
     pub(crate) status: Status,
-    /// Why the client could not be sent its answer.
+    /// The error of sending the response to the client.
     pub(crate) gone: Option<io::Error>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[
 /// Appends a row of a prepared statement's result.
 pub(crate) fn put_binary_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[Form]) {
     let nulls = out.len() + 1;
-    // The bitmap begins with two bits that mean nothing here.
+    // The bitmap begins with two unused bits.
     match (values.len() + 2).div_ceil(8) {
         1 => out.extend_from_slice(&[0; 2]),
         bytes => out.resize(nulls + bytes, 0),
@@ -70,8 +70,8 @@ pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: 
     }
 }
 
-/// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers
-/// alone.
+/// The output of [`put_binary_fields`] for a row that consists of a few integers; `None` for any
+/// other row.
 #[inline]
 pub(crate) fn short_row(fields: &[Field<'_>], forms: &[Form]) -> Option<ShortPacket> {
     let begins_so = matches!(fields, [Field::Int(_) | Field::UInt(_), ..]);
@@ -85,7 +85,7 @@ pub(crate) fn short_row(fields: &[Field<'_>], forms: &[Form]) -> Option<ShortPac
             Field::UInt(number) => number,
             _ => return None,
         };
-        // What of it is behind a shorter number is written over by the next.
+        // The bytes behind a shorter number are overwritten by the next number.
         short
             .bytes
             .get_mut(short.len..)?
@@ -138,7 +138,7 @@ fn put_text(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
                 write_clock(out, time.micros.unsigned_abs(), digits);
             });
         }
-        // A float reads otherwise than the double that it is.
+        // A float has another text than the equal double.
         (ValueRef::Double(number), Form::Float) => {
             put_short(out, |out| write_text(&ValueRef::Float(*number as f32), out))
         }
@@ -179,7 +179,7 @@ fn write_clock(out: &mut Vec<u8>, micros: u64, digits: u8) {
     }
 }
 
-/// A value as a whole number of eight bytes.
+/// A value as an integer of eight bytes.
 fn whole(value: &ValueRef<'_>) -> u64 {
     match *value {
         ValueRef::Int(number) => number as u64,
@@ -271,7 +271,8 @@ mod tests {
         String::from_utf8(out.split_off(1)).unwrap()
     }
 
-    /// Rows of a few whole numbers are the same bytes by either way, and no others go that way.
+    /// Rows of a few integers have the same bytes by either way, and other rows do not take the
+    /// short way.
     #[test]
     fn short_rows_are_rows() {
         let mut rng = Rng::new(12);

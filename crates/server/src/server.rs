@@ -37,7 +37,7 @@ pub struct ServerSettings {
     /// Threads that run statements at once. Other statements are queued, except those that wait for
     /// a lock.
     pub workers: usize,
-    /// The certificate and key for TLS; none for no TLS.
+    /// The certificate and key for TLS; `None` for no TLS.
     pub tls: Option<TlsFiles>,
     /// Whether network clients must use TLS.
     pub require_secure_transport: bool,
@@ -58,14 +58,14 @@ impl Default for ServerSettings {
     }
 }
 
-/// How many workers so many processors keep busy. With one more, statements took a twentieth more
-/// of processor time on two; and one is too few, as it may be writing the log.
+/// The number of workers for this many processors. With one more, statements took a twentieth more
+/// processor time on two processors. One is too few, because it may be writing the log.
 #[must_use]
 pub fn workers_for(cores: usize) -> usize {
     cores.max(2)
 }
 
-/// A figure that only rises.
+/// A counter that only rises.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -88,18 +88,18 @@ impl Counter {
 pub(crate) struct Counters {
     /// Connections accepted.
     pub(crate) connections: Counter,
-    /// Clients that did not get as far as their first command.
+    /// Clients that disconnected before their first command.
     pub(crate) aborted_connects: Counter,
     /// Logins with a wrong name or password.
     pub(crate) denied: Counter,
-    /// Clients that went without saying so.
+    /// Clients that disconnected without a command to quit.
     pub(crate) aborted_clients: Counter,
     /// Connections refused because of max_connections.
     pub(crate) refused: Counter,
     /// Connections that could not be accepted.
     pub(crate) accept_errors: Counter,
     pub(crate) tls_accepted: Counter,
-    /// Answers that were sent with others.
+    /// Responses that were sent together with others.
     pub(crate) answers_together: Counter,
     /// Connections closed before their login in favour of newer ones.
     pub(crate) evicted: Counter,
@@ -107,7 +107,7 @@ pub(crate) struct Counters {
     pub(crate) connections_most: AtomicU64,
 }
 
-/// What the connections of a server share.
+/// The state that the connections of a server share.
 pub(crate) struct Shared {
     pub(crate) instance: Instance,
     pub(crate) settings: ServerSettings,
@@ -117,23 +117,23 @@ pub(crate) struct Shared {
     pub(crate) caching: Caching,
     pub(crate) traffic: Arc<Traffic>,
     admission: Arc<Admission>,
-    /// Decides which plugin a name is asked for that no user has.
+    /// Selects the plugin for a name that no user has.
     strangers: RandomState,
 }
 
 /// The user that may have one connection more than others.
 const ROOT: &str = "root";
 
-/// What a connection costs before it does anything: its buffers and its session.
+/// The bytes that a new connection takes: its buffers and its session.
 const CONNECTION_BYTES: usize = 48 << 10;
 
 impl Shared {
-    /// Whether a connection's client has gone.
+    /// Whether a connection's client has disconnected.
     pub(crate) fn has_vanished(&self, connection_id: u64) -> bool {
         self.admission.socket(connection_id).is_some_and(|client| client.is_gone())
     }
 
-    /// How many clients are connected.
+    /// The number of connected clients.
     pub(crate) fn connected(&self) -> usize {
         self.admission.figures().open
     }
@@ -156,9 +156,9 @@ impl Shared {
         }
     }
 
-    /// The plugin of a name that no user has: the same each time, and each plugin as often among
-    /// such names as among accounts, so that the plugin tells nothing of whether there is an
-    /// account.
+    /// The plugin for a name that no user has. It is the same each time, and each plugin is as
+    /// frequent among such names as among accounts, so the plugin does not reveal whether an
+    /// account exists.
     pub(crate) fn plugin_of_stranger(&self, name: &str) -> &'static str {
         let (caching, all) = self.instance.accounts_with(CACHING);
         let place = self.strangers.hash_one(name) % all.max(1);
@@ -169,7 +169,7 @@ impl Shared {
         self.instance.global_number("max_connections").map_or(usize::MAX, |most| most as usize)
     }
 
-    /// How long a client may take to say who it is.
+    /// The time limit for a client's login.
     pub(crate) fn connect_timeout(&self) -> Duration {
         Duration::from_secs(self.instance.global_number("connect_timeout").unwrap_or(10))
     }
@@ -205,8 +205,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a client may become another user. It may not become any but root in the place that
-    /// is root's alone.
+    /// Whether a client may change to another user. In the place reserved for root, it may change
+    /// only to root.
     pub(crate) fn may_become(
         &self,
         entrance: Entrance,
@@ -221,8 +221,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Interrupts statements, and ends the connections once they are answered; closes those that
-    /// take longer than `wait`. Whether all have gone.
+    /// Interrupts statements, ends the connections once their responses are sent, and closes those
+    /// that take longer than `wait`. Returns whether all have ended.
     pub(crate) fn end_connections(&self, wait: Duration) -> bool {
         self.instance.shut_down();
         self.admission.end(wait)

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 /// The paths of the server's certificate and key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate and those that vouch for it, in PEM.
+    /// The certificate and its chain, in PEM.
     pub cert: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
@@ -25,11 +25,11 @@ fn named<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> io::Error {
 }
 
 impl TlsFiles {
-    /// A certificate that this server signed itself, in `folder`; made if there is none. It
-    /// encrypts, and proves nothing to a client that does not have a copy of it.
+    /// A self-signed certificate in `folder`, which is created if it does not exist. It enables
+    /// encryption, but proves nothing to a client without a copy of it.
     ///
     /// # Errors
-    /// Where the files cannot be written, or there is a certificate without its key.
+    /// If the files cannot be written, or there is a certificate without its key.
     pub fn self_signed(folder: &Path) -> io::Result<TlsFiles> {
         let files =
             TlsFiles { cert: folder.join("server-cert.pem"), key: folder.join("server-key.pem") };
@@ -43,7 +43,7 @@ impl TlsFiles {
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            // A crash came between the two.
+            // A crash came between the two writes.
             (false, true) => {
                 let pem = fs::read_to_string(&files.key)?;
                 rcgen::KeyPair::from_pem(&pem).map_err(named(&files.key))?
@@ -80,7 +80,8 @@ impl TlsFiles {
     }
 }
 
-/// Writes a file whole or not at all, and durably: of two files, the second is never there alone.
+/// Writes a file completely or not at all, and durably, so that the second of two files never
+/// exists alone.
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
         let again = TlsFiles::self_signed(folder.path()).unwrap();
         assert_eq!(fs::read(&again.cert).unwrap(), first);
-        // As a crash leaves it that comes between the two.
+        // As after a crash between the two writes.
         let key = fs::read(&files.key).unwrap();
         fs::remove_file(&files.cert).unwrap();
         TlsFiles::self_signed(folder.path()).unwrap().config().unwrap();

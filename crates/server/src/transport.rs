@@ -16,47 +16,48 @@ use rustls::{ServerConfig, ServerConnection};
 use spillway_base::clock;
 use spillway_base::thread::blocking;
 
-/// How a client's bytes travel.
+/// The security of a client's connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Security {
-    /// As they are, over a network.
+    /// Unencrypted, over a network.
     Plain,
-    /// As they are, within this machine's kernel.
+    /// Unencrypted, within this machine's kernel.
     Local,
-    /// In TLS: the version and the cipher.
+    /// TLS, with its version and cipher.
     Tls(&'static str, &'static str),
 }
 
-/// A stream of bytes from and to a client. Reads and writes block, and tell the thread's pool so.
+/// A stream of bytes from and to a client. Reads and writes block, and report that to the thread's
+/// pool.
 pub(crate) trait Transport: Read + Write {
-    /// Something may have come that [`Transport::try_read`] has not seen; `ended` where nothing
-    /// comes after it.
+    /// Reports that bytes may have arrived that [`Transport::try_read`] has not read; with `ended`,
+    /// no more come after them.
     fn stir(&mut self, _ended: bool) {}
 
-    /// Reads what has come. [`io::ErrorKind::WouldBlock`] where that is nothing, and until
-    /// [`Transport::stir`] from then on.
+    /// Reads the bytes that have arrived. Returns [`io::ErrorKind::WouldBlock`] if there are none,
+    /// and from then on until [`Transport::stir`].
     fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.read(buf)
     }
 
-    /// Whether [`Transport::try_read`] gives nothing until [`Transport::stir`].
+    /// Whether [`Transport::try_read`] returns nothing until [`Transport::stir`].
     fn is_drained(&self) -> bool {
         false
     }
 
-    /// Reads fail at this time of [`clock::now`], however often they gave something before.
+    /// Reads fail from this time of [`clock::now`] on, even if bytes keep arriving.
     fn set_deadline(&mut self, deadline: Option<Duration>);
 
-    /// A read fails after `read` without a byte, a write after `write` without one taken.
+    /// A read fails after `read` without a byte, a write after `write` without a byte taken.
     fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()>;
 
-    /// Waits this long. An error where the client's end comes before.
+    /// Waits for this time. Returns an error if the client disconnects before.
     fn wait_for_end(&mut self, wait: Duration) -> io::Result<()> {
         blocking(|| clock::Clock::system().sleep(wait));
         Ok(())
     }
 
-    /// Goes on in TLS.
+    /// Continues in TLS.
     fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()>;
 
     fn security(&self) -> Security;
@@ -72,7 +73,7 @@ pub(crate) trait Transport: Read + Write {
     fn posted(&mut self, _sent: Result<usize, Errno>) {}
 }
 
-/// Bytes received and sent, of a whole server.
+/// The bytes received and sent by a whole server.
 #[derive(Default)]
 pub(crate) struct Traffic {
     pub(crate) received: AtomicU64,
@@ -84,14 +85,14 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// A socket that the connection's worker reads and writes, and that others may shut.
+/// A socket that the connection's worker reads and writes, and that other threads may shut down.
 pub(crate) struct Raw {
     stream: Stream,
-    /// Whether the client is on this machine, and comes by a network's protocol all the same.
+    /// Whether the client is on this machine and uses a network protocol.
     looped: bool,
-    /// Whether a thread waits for the client to take something.
+    /// Whether a thread waits for the client to take bytes.
     writing: AtomicBool,
-    /// Whether nobody is to wait for the client any more.
+    /// Whether no thread may wait for the client any more.
     woken: AtomicBool,
 }
 
@@ -124,17 +125,17 @@ impl Raw {
     }
 
     fn shut(&self, how: Shutdown) {
-        // A socket that cannot be shut is shut already.
+        // A socket that cannot be shut down is shut down already.
         let _ = match &self.stream {
             Stream::Tcp(stream) => stream.shutdown(how),
             Stream::Unix(stream) => stream.shutdown(how),
         };
     }
 
-    /// The core that the client last sent something from, where that is known: where it is one of
-    /// this machine.
+    /// The core from which the client last sent something, if it is known, which requires a client
+    /// on this machine.
     pub(crate) fn sent_from(&self) -> Option<usize> {
-        // Of others it would be the core that their network's interrupts go to, which may be one
+        // For other clients it would be the core of the network's interrupts, which may be the same
         // for all.
         let core = self.looped.then(|| socket_incoming_cpu(self))?;
         core.ok()?.try_into().ok()
@@ -143,7 +144,7 @@ impl Raw {
     /// Ends a wait for the client. The connection reads nothing more. It still writes its output,
     /// unless a write waits for the client.
     pub(crate) fn wake(&self) {
-        // A waiter that comes after this check finds it there.
+        // A thread that begins to wait after this check finds it set.
         self.woken.store(true, Ordering::SeqCst);
         self.shut(if self.writing.load(Ordering::SeqCst) {
             Shutdown::Both
@@ -152,8 +153,8 @@ impl Raw {
         });
     }
 
-    /// Whether the client has closed its side, or the connection has failed. A look at the socket,
-    /// whoever else listens to it.
+    /// Whether the client has closed its side, or the connection has failed. It checks the socket,
+    /// even if other threads listen to it.
     pub(crate) fn is_gone(&self) -> bool {
         let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut looked = [PollFd::new(self, flags)];
@@ -161,7 +162,7 @@ impl Raw {
             && looked[0].revents().intersects(flags)
     }
 
-    /// Waits this long, and less if the connection ends. Whether it has ended.
+    /// Waits for this time, or until the connection ends. Returns whether it has ended.
     fn ends_within(&self, wait: Duration) -> io::Result<bool> {
         let until = clock::now() + wait;
         let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
@@ -180,7 +181,7 @@ impl Raw {
         }
     }
 
-    /// Ends everything.
+    /// Shuts the socket down in both directions.
     pub(crate) fn close(&self) {
         self.shut(Shutdown::Both);
     }
@@ -211,34 +212,33 @@ pub(crate) struct Socket {
     raw: Arc<Raw>,
     tls: Option<Box<ServerConnection>>,
     deadline: Option<Duration>,
-    /// Whether a write failed. What the client would read next is cut off from what it has: nothing
-    /// more is written, so that the end of a connection does not wait for a client that takes
-    /// nothing, TLS and its farewell included.
+    /// Whether a write failed. The client's stream is incomplete then, so nothing more is written,
+    /// not even TLS's closing message. So the end of a connection does not wait for a client that
+    /// takes nothing.
     cut: bool,
-    /// Whether all that came has been read.
+    /// Whether all bytes that arrived have been read.
     drained: bool,
-    /// Whether the client's end was seen: then an event will never again say that there is more to
+    /// Whether the end of the client's stream was reported: no later event will report more to
     /// read.
     ended: bool,
     traffic: Arc<Traffic>,
-    /// The time that a read waits for something, as it was set.
+    /// The read timeout, as it was set.
     read_timeout: Duration,
     lingers: Linger,
-    /// Not yet added to `traffic`, which every connection writes.
+    /// Received bytes that were not yet added to `traffic`, which all connections share.
     received: u64,
     sent: u64,
 }
 
-/// Whether [`Transport::try_read`] waits for something to come, and the timeout for it that is set
-/// on the socket.
+/// Whether [`Transport::try_read`] waits for bytes, with the timeout that is set on the socket.
 #[derive(Clone, Copy)]
 enum Linger {
     Never,
-    /// The next one does; those behind it do not.
+    /// The next call waits; later ones do not.
     Next(Duration),
-    /// The last one did, and something came.
+    /// The last call waited, and bytes came.
     Heard(Duration),
-    /// The last one did, and nothing came.
+    /// The last call waited, and nothing came.
     InVain(Duration),
 }
 
@@ -276,9 +276,9 @@ impl Socket {
         self.raw.clone()
     }
 
-    /// Has the next [`Transport::try_read`] wait until something comes, for so long at the most:
-    /// one call that waits and reads costs less than one that waits and one that reads. Not for
-    /// TLS. Reads that block wait as long as they always do.
+    /// Makes the next [`Transport::try_read`] wait until bytes come, for at most `most`. One system
+    /// call that waits and reads costs less than two. Not for TLS. Blocking reads keep their
+    /// timeout.
     pub(crate) fn linger(&mut self, most: Duration) -> io::Result<()> {
         if self.lingers.most() != Some(most) {
             self.raw.set_read_timeout(most)?;
@@ -288,12 +288,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the last read that lingered ended with nothing.
+    /// Whether the last lingering read ended without bytes.
     pub(crate) fn lingered_in_vain(&self) -> bool {
         matches!(self.lingers, Linger::InVain(_))
     }
 
-    /// Reads wait from now on as they did before [`Socket::linger`].
+    /// Restores the read timeout from before [`Socket::linger`].
     pub(crate) fn end_linger(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.lingers, Linger::Never) {
             Linger::Never => Ok(()),
@@ -320,7 +320,7 @@ impl Socket {
 struct Plain<'a> {
     raw: &'a Raw,
     deadline: Option<Duration>,
-    /// How long a read waits where the system has it wait for less.
+    /// The time that a read waits in all, if the socket's timeout is shorter.
     patience: Option<Duration>,
     cut: &'a mut bool,
     received: &'a mut u64,
@@ -389,7 +389,7 @@ impl Plain<'_> {
         Ok(sent?)
     }
 
-    /// Reads what is there.
+    /// Reads the available bytes without waiting.
     fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.read_with(buf, RecvFlags::DONTWAIT)
     }
@@ -401,7 +401,7 @@ impl Plain<'_> {
     }
 }
 
-/// The socket beneath TLS, read only as far as it has something.
+/// The socket beneath TLS, for reads that do not wait.
 struct Now<'a, 'b>(&'a mut Plain<'b>);
 
 impl Read for Now<'_, '_> {
@@ -410,7 +410,7 @@ impl Read for Now<'_, '_> {
     }
 }
 
-/// Reads what TLS has decrypted, or can decrypt of what is there.
+/// Reads bytes that TLS has decrypted, or can decrypt from the available bytes.
 fn read_tls_now(
     tls: &mut ServerConnection,
     plain: &mut Plain<'_>,
@@ -482,7 +482,7 @@ impl Transport for Socket {
             let heard = read.is_ok();
             self.lingers = if heard { Linger::Heard(most) } else { Linger::InVain(most) };
         }
-        // Fewer bytes than were asked for are all there were; TLS may hold more.
+        // Fewer bytes than requested mean that no more are available; TLS may hold more.
         let all = match &read {
             Ok(read) => self.tls.is_none() && *read < buf.len(),
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
@@ -541,7 +541,7 @@ impl Transport for Socket {
     }
 }
 
-/// A cipher's name as MySQL and its clients know it.
+/// A cipher's name as in MySQL and its clients.
 fn cipher(tls: &ServerConnection) -> &'static str {
     use rustls::CipherSuite as C;
     match tls.negotiated_cipher_suite().map(|suite| suite.suite()) {
@@ -561,7 +561,7 @@ fn cipher(tls: &ServerConnection) -> &'static str {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let (Some(tls), mut plain) = self.split() {
-            // The notification may fail if the client has gone.
+            // The notification may fail if the client has disconnected.
             tls.send_close_notify();
             let _ = tls.write_tls(&mut plain);
         }
@@ -605,7 +605,7 @@ mod tests {
         let mut theirs = client.unwrap().join().unwrap();
         socket.set_timeouts(Duration::from_secs(30), Duration::from_millis(50)).unwrap();
         while socket.write_all(&[0; 1 << 16]).and_then(|()| socket.flush()).is_ok() {}
-        // There is room again, and nobody who could make sense of more.
+        // There is room again, but the client could not decode more.
         theirs.set_nonblocking(true).unwrap();
         while theirs.read(&mut [0; 1 << 16]).is_ok() {}
         drop(socket);
@@ -635,7 +635,7 @@ mod tests {
 
     #[test]
     fn a_read_that_lingers_waits_once_and_others_as_long_as_always() {
-        // Whole ticks of any of the rates at which the system counts.
+        // A multiple of the tick at any of the system's timer rates.
         const SHORT: Duration = Duration::from_millis(20);
         const LONG: Duration = Duration::from_secs(30);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -656,7 +656,7 @@ mod tests {
         assert_eq!(kind(socket.try_read(&mut buf)), Err(io::ErrorKind::WouldBlock));
         assert!(!socket.lingered_in_vain(), "that one did not linger");
 
-        // The end, too, is something that comes.
+        // The end of the stream also ends the wait.
         let late = thread::spawn("client", move || {
             clock::Clock::system().sleep(3 * SHORT);
             theirs.write_all(&[2; 3]).unwrap();

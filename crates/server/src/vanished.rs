@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::server::Shared;
 
-/// Between two looks.
+/// The interval between two checks.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
-/// What the last look saw.
+/// The state of the last check.
 #[derive(Default)]
 pub(crate) struct Vanished(Mutex<VanishedState>);
 
@@ -29,7 +29,7 @@ struct VanishedState {
 }
 
 impl Vanished {
-    /// Looks, if it is time. Answers when to look again; `None` when nobody is connected.
+    /// Checks, if it is time. Returns when to check again; `None` if no client is connected.
     pub(crate) fn look(&self, shared: &Shared, now: Duration) -> Option<Duration> {
         if shared.connected() == 0 {
             return None;

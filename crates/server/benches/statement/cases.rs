@@ -12,8 +12,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The prepared statement; empty if the command has none.
     sql: &'static str,
-    /// Writes the command for a key whose turn it is for so many times; of a prepared statement,
-    /// what follows its number.
+    /// Writes the command for a key, given how many times the key was used before; for a prepared
+    /// statement, what follows its number.
     command: fn(u32, u32, &mut Vec<u8>),
 }
 
@@ -26,7 +26,7 @@ const INSERT: &str = "INSERT INTO sbtest1 (id, k, c, pad) VALUES (?, ?, ?, ?)";
 const INT: [u8; 2] = [3, 0];
 const TEXT: [u8; 2] = [253, 0];
 
-/// Parameters that none of is NULL, of these types.
+/// Parameters of these types, none of which is NULL.
 fn put_types(out: &mut Vec<u8>, types: &[[u8; 2]]) {
     let nulls = types.len().div_ceil(8);
     out.extend_from_slice(&[0; 2][..nulls]);
@@ -34,7 +34,7 @@ fn put_types(out: &mut Vec<u8>, types: &[[u8; 2]]) {
     types.iter().for_each(|ty| out.extend_from_slice(ty));
 }
 
-/// Appends `len` digits that `seed` decides, like sysbench's texts.
+/// Appends `len` digits that depend on `seed`, like sysbench's texts.
 fn put_digits(out: &mut Vec<u8>, mut seed: u32, len: usize) {
     for at in 0..len {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -47,14 +47,15 @@ fn put_text(out: &mut Vec<u8>, seed: u32, len: u8) {
     put_digits(out, seed, len.into());
 }
 
-/// Where keys of rows begin that are inserted: none that were loaded, nor those of the other case.
+/// The first key of inserted rows. It is above all loaded keys, and differs from that of the other
+/// case.
 const FRESH: u32 = 1_000_000;
 const FRESH_TEXT: u32 = 1_000_000_000;
 
-/// Characters of a code that a row is known by, as many as a UUID has.
+/// The characters of a row's code, as many as a UUID has.
 const CODE: u8 = 36;
 
-/// Rows of the ranges that are read, and of short ones.
+/// The rows of the ranges that are read, and of short ranges.
 const RANGE: u32 = 100;
 const SHORT: u32 = 10;
 
@@ -73,13 +74,13 @@ fn put_short(key: u32, _: u32, out: &mut Vec<u8>) {
     put_rows(key, SHORT, out);
 }
 
-/// As many rows, none beside another.
+/// As many rows, no two of which are adjacent.
 fn put_list(key: u32, _: u32, out: &mut Vec<u8>) {
     put_types(out, &[INT; SHORT as usize]);
     (0..SHORT).for_each(|at| out.extend_from_slice(&(key + 7 * at).to_le_bytes()));
 }
 
-/// Five ranges of a tenth of that, apart from each other.
+/// Five ranges of a tenth of that, which do not touch.
 fn put_ranges(key: u32, _: u32, out: &mut Vec<u8>) {
     put_types(out, &[INT; 10]);
     for at in 0..5 {
@@ -258,22 +259,22 @@ pub(crate) const CASES: [Case; 24] = [
 pub(crate) struct Prepared<'a> {
     client: Loopback,
     case: &'a Case,
-    /// What an execution begins with.
+    /// The head of an execution's command.
     head: Vec<u8>,
-    /// Commands that are to be run, one after the other, and where each ends.
+    /// The commands to run, one after the other, and the end of each.
     commands: Vec<u8>,
     ends: Vec<usize>,
     rows: u32,
     next: u32,
-    /// Over all answers, so that a run that answers otherwise is seen.
+    /// A checksum of all responses, so that a run with other responses is noticed.
     pub(crate) checksum: u64,
 }
 
-/// How far from each other in the index rows are that lie beside each other.
+/// The distance in the index between adjacent rows.
 const STRIDE: u64 = 7919;
 
-/// A database in memory with sysbench's table, and one to read ranges of. Rows are in blocks, or
-/// where they are not `settled` in memtables.
+/// A database in memory with sysbench's table, and a table for reads of ranges. Rows are in blocks
+/// if `settled`, and otherwise in memtables.
 pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance {
     let mut settings = Settings::default();
     settings.without = without.to_vec();
@@ -288,7 +289,7 @@ pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance 
     run(b"USE sbtest");
     run(b"CREATE TABLE sbtest1 (id INT NOT NULL, k INT NOT NULL DEFAULT 0, \
           c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k))");
-    // By each row's number, its `k`.
+    // The `k` of each row, by the row's number.
     let number = |id: u32| u64::from(id);
     fill(&mut run, "sbtest1", rows, number);
     run(b"CREATE TABLE ranges (id INT NOT NULL, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, \
@@ -309,7 +310,7 @@ pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance 
     instance
 }
 
-/// Rows for a table of sysbench's columns; `k` says what the indexed one has in a row.
+/// Fills a table with sysbench's columns; `k` returns the value of the indexed column of a row.
 fn fill(run: &mut dyn FnMut(&[u8]), table: &str, rows: u32, k: impl Fn(u32) -> u64) {
     for from in (0..rows).step_by(500) {
         let mut sql = format!("INSERT INTO {table} VALUES ").into_bytes();
@@ -325,15 +326,15 @@ fn fill(run: &mut dyn FnMut(&[u8]), table: &str, rows: u32, k: impl Fn(u32) -> u
     }
 }
 
-/// Sends one command. By this name callgrind knows where a statement begins.
+/// Sends one command. callgrind finds the beginning of a statement by this function's name.
 #[inline(never)]
 fn command<'c>(client: &'c mut Loopback, payload: &[u8]) -> &'c [u8] {
     client.command(payload).expect("it stays")
 }
 
 impl<'a> Prepared<'a> {
-    /// A client of its own. Commits are acknowledged once they are in the queue of their lane: what
-    /// is measured ends there.
+    /// A new client. Commits are acknowledged once they are in the queue of their lane, where the
+    /// measurement ends.
     pub(crate) fn new(instance: &Instance, case: &'a Case, rows: u32) -> Prepared<'a> {
         let mut client = Loopback::connect(instance, 2).expect("root comes in");
         for sql in ["USE sbtest", "SET SESSION durability = 'none'"] {
@@ -347,7 +348,7 @@ impl<'a> Prepared<'a> {
             assert_eq!(answer[4], 0, "{}", case.sql);
             head.push(0x17);
             head.extend_from_slice(&answer[5..9]);
-            // No cursor, once.
+            // No cursor, and one iteration.
             head.extend_from_slice(&[0, 1, 0, 0, 0]);
         }
         Prepared {
@@ -362,26 +363,26 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Makes the commands of as many runs, each for another key.
+    /// Builds the commands of `count` runs, each for another key.
     pub(crate) fn make(&mut self, count: u32) {
         self.commands.clear();
         self.ends.clear();
         for _ in 0..count {
-            // Steps that have no divisor in common with the rows come to all of them.
+            // A step without a common divisor with the number of rows visits all rows.
             let key = if self.case.name.starts_with("insert") {
                 self.next
             } else {
                 (u64::from(self.next) * 7919 % u64::from(self.rows)) as u32
             };
             self.commands.extend_from_slice(&self.head);
-            // What a row is given is not what it was given when its turn came before.
+            // A row gets another value than at its previous turn.
             (self.case.command)(key, self.next / self.rows, &mut self.commands);
             self.ends.push(self.commands.len());
             self.next += 1;
         }
     }
 
-    /// Runs the statement by each of the commands that were made.
+    /// Runs each of the commands that were built.
     pub(crate) fn run(&mut self) {
         let mut from = 0;
         for end in &self.ends {

@@ -16,7 +16,7 @@ struct Counting;
 static COUNTING: Counting = Counting;
 
 fn count() {
-    // A thread that is at its end is not counted any more.
+    // A thread that is ending is not counted any more.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Allocations of this thread so far; one that grows in place counts, too.
+/// The allocations of this thread so far; growth in place counts too.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.get()
 }

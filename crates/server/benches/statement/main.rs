@@ -15,7 +15,7 @@ use spillway::Mechanism;
 
 use cases::{CASES, Case, Prepared, load};
 
-/// From the bytes of a packet to those of the answer, in process.
+/// Measures statements in process, from the bytes of a packet to those of the response.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   cargo bench -p spillway-server --bench statement -- --case select
@@ -39,10 +39,10 @@ struct Args {
     /// Measures without this
     #[arg(long)]
     without: Vec<Mechanism>,
-    /// Looks at no clock: valgrind has none of a thread's processor time
+    /// Does not read the clock: valgrind has none of a thread's processor time
     #[arg(long)]
     untimed: bool,
-    /// Says that this is a measurement and no test
+    /// Declares that this is a measurement and not a test
     #[arg(long)]
     bench: bool,
 }
@@ -53,24 +53,24 @@ fn thread_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// What a statement's runs came to, for each run.
+/// The cost of a statement, for each run.
 #[derive(Clone, Copy)]
 struct Cost {
     ns: f64,
     allocations: f64,
 }
 
-/// Commands that are made before they are run: what the client does for them is nothing of what is
-/// measured.
+/// The commands that are built before they are run, so that the client's work is not measured.
 const TOGETHER: u32 = 1000;
 
-/// Runs a statement by commands that are there. By this name callgrind knows what it is to count.
+/// Runs a statement by commands that were built. callgrind finds what to count by this function's
+/// name.
 #[inline(never)]
 fn measured(prepared: &mut Prepared<'_>) {
     prepared.run();
 }
 
-/// Runs a statement so many times, until what it needs is there from one run to the next.
+/// Runs a statement `count` times, so that the memory that it reuses exists.
 fn warm(prepared: &mut Prepared<'_>, count: u32) {
     prepared.make(count);
     prepared.run();
@@ -99,8 +99,8 @@ fn bench(args: &Args) {
         .map(|case| (case, Prepared::new(&instance, case, args.rows), Vec::new()))
         .collect();
     for (_, prepared, _) in &mut clients {
-        // The warm-up leaves in memory what runs share, the blocks of all rows, and the rows that
-        // the row cache admits.
+        // After the warm-up, the memory that runs share, the blocks of all rows, and the rows that
+        // the row cache admits are in memory.
         warm(prepared, 3 * args.rows);
     }
     valgrind::begin();
@@ -124,9 +124,9 @@ fn bench(args: &Args) {
     }
 }
 
-/// The most that statements may ask for memory, in a run of many, once rows have come into the row
-/// cache. A row that was changed is one piece anew there; an index's entries move, so that they
-/// come into it anew; a lock keeps a long key beside it; and now and then a memtable grows.
+/// The most allocations of each statement, averaged over many runs, once rows are in the row cache.
+/// A changed row is one new allocation there. Entries of an index move, so they enter it again. A
+/// lock allocates a long key. Occasionally a memtable grows.
 const ALLOCATIONS_MAX: [(&str, f64); 17] = [
     ("ping", 0.0),
     ("select", 0.0),
@@ -152,7 +152,7 @@ fn test() {
     let instance = load(ROWS, true, &[]);
     for case in &CASES {
         let mut prepared = Prepared::new(&instance, case, ROWS);
-        // Each row comes into the row cache the second time that it is asked for.
+        // Each row enters the row cache when it is read for the second time.
         warm(&mut prepared, 4 * ROWS);
         let cost = measure(&mut prepared, 2 * ROWS, || 0);
         let most = ALLOCATIONS_MAX.iter().find(|(name, _)| *name == case.name);

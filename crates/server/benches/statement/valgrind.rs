@@ -1,8 +1,8 @@
 //! What the program asks of valgrind, in which it may run; without it this does nothing.
 #![allow(unsafe_code)] // A request is a sequence of instructions that valgrind knows.
 
-/// Has callgrind begin to look, where it was started without (`--instr-atstart=no`): what comes
-/// before costs no time then.
+/// Starts callgrind's instrumentation, if it was started without (`--instr-atstart=no`), so that
+/// earlier code is not slowed.
 #[inline(never)]
 pub(crate) fn begin() {
     /// `CALLGRIND_START_INSTRUMENTATION`, of valgrind's `callgrind.h`.

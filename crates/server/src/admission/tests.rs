@@ -77,7 +77,7 @@ fn admission_2_the_oldest_of_the_busiest_source_makes_way() {
     let again = fixture.try_admit(Entrance::Public, 2).unwrap();
     assert_eq!(again.evicted, 1);
     assert!(fixture.is_evicted(&busy[1]) && !fixture.is_evicted(&again.slot));
-    // A closed connection does not log in any more; the others do.
+    // A closed connection cannot log in any more; the others can.
     assert_eq!(fixture.log_in(&busy[0], true), Err(1040));
     assert_eq!(fixture.log_in(&newcomer, false), Ok(1));
 }
@@ -134,7 +134,7 @@ fn admission_5_a_place_is_free_again_however_its_thread_ends() {
         drop(first);
         let panicked = catch_unwind(AssertUnwindSafe(move || {
             let _slot = second;
-            // Not a panic that the hook reports: this one is meant.
+            // This panic is intended, so the hook must not report it.
             resume_unwind(Box::new(()));
         }));
         assert!(panicked.is_err());
@@ -143,8 +143,8 @@ fn admission_5_a_place_is_free_again_however_its_thread_ends() {
     }
 }
 
-/// ADMISSION-1 to ADMISSION-5: the counts are those of the open connections, whatever happens, and
-/// the victim is the one that a search of them all finds.
+/// ADMISSION-1 to ADMISSION-5: after any step, the counts are those of the open connections, and
+/// the victim is the one that a search of all connections finds.
 #[test]
 fn admission_2_counts_and_victims_agree_with_a_search() {
     let fixture = Fixture::new(20);

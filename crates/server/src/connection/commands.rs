@@ -18,7 +18,7 @@ use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof};
 use crate::transport::Transport;
 
-/// A command of more bytes takes long to be read.
+/// Reading a command of more bytes takes long.
 const BRIEF: usize = 4 << 10;
 
 fn malformed() -> SqlError {
@@ -34,9 +34,8 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Refuses a command of which only the first bytes are there. A command that never has an
-    /// answer must have none here either: the client would take it for the answer to its next
-    /// command.
+    /// Refuses a command of which only the first bytes were kept. A command without a response must
+    /// have none here either: the client would take it as the response to its next command.
     pub(super) fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
         let id = Take(first.get(1..).unwrap_or_default()).u32();
         match (first.first(), id) {
@@ -56,7 +55,7 @@ impl<T: Transport> Connection<T> {
             self.error(&malformed())?;
             return Ok(AfterCommand::Command);
         };
-        // The session says so itself of statements.
+        // For statements, the session reports this itself.
         if !matches!(command, 0x01 | 0x03 | 0x0E | 0x17..=0x1A) || payload.len() > BRIEF {
             thread::long_ahead();
         }
@@ -92,7 +91,7 @@ impl<T: Transport> Connection<T> {
             0x16 => self.prepare(rest)?,
             0x17 => self.execute(rest)?,
             0x18 => self.send_long_data(rest),
-            // COM_STMT_CLOSE: answers nothing, also when it makes no sense.
+            // COM_STMT_CLOSE has no response, even if it is malformed.
             0x19 => {
                 if let Some(id) = Take(rest).u32() {
                     self.close_statement(id);
@@ -101,7 +100,7 @@ impl<T: Transport> Connection<T> {
             // COM_STMT_RESET
             0x1A => self.reset_statement(Take(rest).u32())?,
             0x1B => self.set_option(rest)?,
-            // COM_STMT_FETCH: cursors are never opened, rows follow their execution.
+            // COM_STMT_FETCH: cursors are never opened; rows are sent with the execution.
             0x1C => {
                 let id = Take(rest).u32().unwrap_or(0);
                 let text = format!("The statement ({id}) has no open cursor.");
@@ -150,8 +149,8 @@ impl<T: Transport> Connection<T> {
         self.run(self.left, |session, sink| session.resume(sink))
     }
 
-    /// Runs a statement, a prepared one if it has a number, and tells the client what came of it;
-    /// nothing where it waits.
+    /// Runs a statement, a prepared one if it has a number, and sends the client the result;
+    /// nothing if the statement waits.
     fn run(
         &mut self,
         prepared: Option<u32>,
@@ -179,7 +178,7 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Whether a backslash in a text escapes what follows it.
+    /// Whether a backslash in a text escapes the next character.
     fn backslash(&self) -> bool {
         !self.session.status().no_backslash_escapes
     }
@@ -198,7 +197,7 @@ impl<T: Transport> Connection<T> {
                 for column in columns.iter().filter(wanted) {
                     self.packets.packet(|out| {
                         put_column(out, column);
-                        // Its default, which is not told.
+                        // Its default, which is not sent.
                         out.push(0xFB);
                     })?;
                 }
@@ -213,7 +212,7 @@ impl<T: Transport> Connection<T> {
         self.packets.packet(|out| put_end(out, capabilities, &outcome))
     }
 
-    /// COM_SET_OPTION: whether a query may be several.
+    /// COM_SET_OPTION: whether a query may consist of several statements.
     fn set_option(&mut self, rest: &[u8]) -> io::Result<()> {
         let several = match Take(rest).u16() {
             Some(0) => can::MULTI_STATEMENTS,
@@ -230,7 +229,8 @@ impl<T: Transport> Connection<T> {
             self.error(&malformed())?;
             return Ok(AfterCommand::End);
         };
-        // It answers the greeting's nonce, which is long known: where it can be asked anew it is.
+        // The client's proof is for the nonce of the greeting, which is old. If possible, it is
+        // asked again with a new nonce.
         let able = self.capabilities & can::PLUGIN_AUTH != 0;
         hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
         let host = self.peer.host(&self.shared, &hello.user);
@@ -241,8 +241,8 @@ impl<T: Transport> Connection<T> {
         {
             proved = Ok(Err(error));
         }
-        // The session gives up its place among its account's connections, whichever account it
-        // changes to.
+        // The session releases its place among its account's connections, even if it changes to the
+        // same account.
         self.session.disconnect();
         let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
         let session = match proved.map(|proved| proved.and_then(connect)) {
@@ -307,7 +307,7 @@ impl<T: Transport> Connection<T> {
         self.end_definitions(columns > 0)
     }
 
-    /// After definitions, for a client that looks for their end.
+    /// Ends the definitions, for a client that expects that.
     fn end_definitions(&mut self, any: bool) -> io::Result<()> {
         if any && self.capabilities & can::DEPRECATE_EOF == 0 {
             let status = self.session.status();
@@ -318,7 +318,8 @@ impl<T: Transport> Connection<T> {
 
     fn execute(&mut self, rest: &[u8]) -> io::Result<()> {
         let mut take = Take(rest);
-        // The number, the cursor that is asked for and never given, and how often, which is once.
+        // The number, the requested cursor, which is never opened, and the iteration count, which
+        // is one.
         let (Some(id), Some(_cursor), Some(_times)) = (take.u32(), take.u8(), take.u32()) else {
             return self.error(&malformed());
         };
@@ -339,7 +340,7 @@ impl<T: Transport> Connection<T> {
         ran
     }
 
-    /// COM_STMT_SEND_LONG_DATA: answers nothing, also when it makes no sense.
+    /// COM_STMT_SEND_LONG_DATA has no response, even if it is malformed.
     fn send_long_data(&mut self, rest: &[u8]) {
         let mut take = Take(rest);
         let (Some(id), Some(at)) = (take.u32(), take.u16()) else { return };

@@ -40,31 +40,32 @@ struct Connection<T> {
     user: String,
     capabilities: u32,
     cache_metadata: bool,
-    /// Of the greeting, for a client that changes its user and can be asked no other.
+    /// The nonce of the greeting, for a client that changes its user and cannot be sent another
+    /// one.
     nonce: Nonce,
     statements: FxHashMap<u32, Statement>,
-    /// Of the last query that was not prepared.
+    /// The columns of the last query that was not prepared.
     columns: Columns,
-    /// Those of the session when its limits were read.
+    /// The session's number of variable assignments when its limits were read.
     assignments: u64,
     limits: Limits,
-    /// The last command, for its room.
+    /// The buffer of the last command, to reuse its memory.
     payload: Vec<u8>,
-    /// Called when the session's statement, which was left while it waits for a row, can go on.
+    /// Called when the session's suspended statement can continue.
     waker: Waker,
-    /// The prepared statement that this is, if it is one.
+    /// The number of the suspended statement, if it is a prepared one.
     left: Option<u32>,
-    /// Where a commit takes the end of the last response back.
+    /// How to withdraw the end of the last response, if its commit fails.
     undo: Option<Undo>,
-    /// When the client will have kept quiet, or the rest of its command back, for too long.
+    /// The deadline for the client's next command, or for the rest of its command.
     until: Duration,
-    /// Whether that is for the rest of a command.
+    /// Whether that deadline is for the rest of a command.
     begun: bool,
-    /// Whether there is an answer that is made up and not sent, or not all of it.
+    /// Whether there is a complete response that was not sent, or not completely.
     answered: bool,
 }
 
-/// How a client's last command left it.
+/// The state of a client after a command.
 #[derive(PartialEq, Eq)]
 enum AfterCommand {
     Command,
@@ -73,39 +74,41 @@ enum AfterCommand {
 
 /// A client's next step.
 pub(crate) enum Step {
-    /// Its next command may be here.
+    /// Its next command may have arrived.
     Again,
-    /// Nothing, before something comes from it, or until this time of [`clock::now`].
+    /// Nothing, until it sends something, or until this time of [`clock::now`].
     Waits(Duration),
-    /// The worker first sends the client the outcome of its commit: [`Client::committed`].
+    /// The worker must first report the outcome of its commit: [`Client::committed`].
     Commits(CommitFuture),
-    /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
+    /// Its statement waits for a row. It continues once its waker was called, or at this time.
     Locked(Duration),
-    /// Its answer is ready to be sent ([`Client::pending_send`]). Then nothing, as for `Waits`.
+    /// Its response is ready to be sent ([`Client::pending_send`]). Afterwards nothing, as for
+    /// `Waits`.
     Answers(Duration),
-    /// It has gone.
+    /// It has disconnected.
     End,
 }
 
-/// How far a client has come.
+/// The stage of a client.
 enum ClientStage<T> {
     Greeted(Box<Packets<T>>, Nonce),
     Known(Box<Connection<T>>),
     Gone,
 }
 
-/// A client, served step by step: the caller does not wait for it between its commands.
+/// A client that is served step by step, so that the caller does not wait for it between its
+/// commands.
 pub(crate) struct Client<T> {
     stage: ClientStage<T>,
     shared: Arc<Shared>,
     peer: Peer,
     waker: Waker,
-    /// When it is to have said who it is.
+    /// The deadline of its login.
     deadline: Duration,
 }
 
 impl<T: Transport> Client<T> {
-    /// Greets a client. `waker` is called when it need not wait for a row any more.
+    /// Greets a client. `waker` is called when its suspended statement can continue.
     pub(crate) fn greet(
         mut transport: T,
         shared: Arc<Shared>,
@@ -123,12 +126,12 @@ impl<T: Transport> Client<T> {
         Client { stage, shared, peer, waker, deadline }
     }
 
-    /// When it will have kept quiet for too long after its greeting.
+    /// The deadline for its response to the greeting.
     pub(crate) fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Its bytes; none once it has gone.
+    /// Its transport; `None` once it has disconnected.
     pub(crate) fn transport(&mut self) -> Option<&mut T> {
         match &mut self.stage {
             ClientStage::Greeted(packets, _) => Some(packets.transport()),
@@ -137,20 +140,20 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Whether the beginning of a command has come, and not its end.
+    /// Whether a command has arrived in part.
     pub(crate) fn is_in_command(&self) -> bool {
         matches!(&self.stage, ClientStage::Known(connection) if connection.packets.has_begun())
     }
 
-    /// Something has come from it, and nothing will after that where it has `ended`.
+    /// Reports that bytes have arrived from it; with `ended`, no more come after them.
     pub(crate) fn stir(&mut self, ended: bool) {
         if let Some(transport) = self.transport() {
             transport.stir(ended);
         }
     }
 
-    /// Runs its next command, if that is here; before, learns who it is, for which something must
-    /// have come.
+    /// Runs its next command, if it has arrived. Before that it authenticates the client, for which
+    /// bytes must have arrived.
     pub(crate) fn step(&mut self) -> Step {
         match std::mem::replace(&mut self.stage, ClientStage::Gone) {
             ClientStage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
@@ -175,7 +178,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Tells it the outcome of its commit.
+    /// Reports the outcome of its commit.
     pub(crate) fn committed(&mut self, outcome: Result<(), SqlError>) -> Step {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -186,7 +189,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Its answer, after [`Step::Answers`].
+    /// Its response, after [`Step::Answers`].
     pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         match &self.stage {
             ClientStage::Known(connection) => connection.packets.pending_send(),
@@ -194,8 +197,8 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// So much of [`Client::pending_send`] was sent. Whether that is all: the next step sends the
-    /// rest, or meets why it cannot be.
+    /// Records how much of [`Client::pending_send`] was sent. Returns whether that was all. If not,
+    /// the next step sends the rest, or meets the error.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -206,7 +209,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Lets go of it, because the time that it waited until has come.
+    /// Ends its wait or its connection, because its deadline has passed.
     pub(crate) fn expire(&mut self) -> Step {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -217,12 +220,12 @@ impl<T: Transport> Client<T> {
                 self.shared.counters.aborted_clients.add();
                 Step::End
             }
-            // Reading says that there is no time left.
+            // A read reports the timeout.
             ClientStage::Greeted(..) | ClientStage::Gone => self.step(),
         }
     }
 
-    /// Counts a client that went without saying so.
+    /// Counts a client that disconnected without a command to quit.
     fn unless_lost(&self, step: Result<Step, ReadError>) -> Step {
         step.unwrap_or_else(|_| {
             self.shared.counters.aborted_clients.add();
@@ -238,7 +241,7 @@ impl<T: Transport> Client<T> {
                 Connection::begin(packets, shared, peer, waker, login?).ok().flatten()
             }
             Err(error) => {
-                // A client that still listens learns why.
+                // A client that still listens gets the reason.
                 let a_little = clock::now() + Duration::from_secs(1);
                 packets.transport().set_deadline(Some(a_little));
                 let _ = tell(&mut packets, &error);
@@ -248,7 +251,7 @@ impl<T: Transport> Client<T> {
     }
 }
 
-/// Tells a client why it is not read any further.
+/// Sends a client the reason why its commands are not read any more.
 fn tell<T: Transport>(packets: &mut Packets<T>, why: &ReadError) -> io::Result<()> {
     let error = match why {
         ReadError::Io(_) => return Ok(()),
@@ -273,8 +276,8 @@ fn no_memory() -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Begins the session of a client that is known. `None` if its account has no more connections,
-    /// or if it asks for a database that it cannot have; the client has the error then.
+    /// Begins the session of an authenticated client. Returns `None` if its account has too many
+    /// connections, or if it may not use the requested database; the client has the error then.
     fn begin(
         mut packets: Packets<T>,
         shared: Arc<Shared>,
@@ -319,8 +322,8 @@ impl<T: Transport> Connection<T> {
         Ok(welcome.then_some(connection))
     }
 
-    /// Answers a client that is known: whether it has the database that it asks for, and with a
-    /// warning where its text will be taken for what it is not.
+    /// Sends the response to an authenticated client: whether it may use the requested database,
+    /// and a warning if its text would be misinterpreted.
     fn welcome(&mut self, database: Option<&str>, collation: u16) -> io::Result<bool> {
         if let Some(name) = database
             && let Err(error) = self.session.use_database(name)
@@ -340,7 +343,7 @@ impl<T: Transport> Connection<T> {
         Ok(true)
     }
 
-    /// Tells a new session, or one that was reset, what is known of its connection.
+    /// Sets the connection's properties in a new session, or in one that was reset.
     fn prepare_session(&mut self) -> io::Result<()> {
         self.session.set_waker(self.waker.clone());
         let has = |capability| self.capabilities & capability != 0;
@@ -393,14 +396,14 @@ impl<T: Transport> Connection<T> {
             return self.ran();
         }
         if self.answered {
-            // Not all of it was taken at once, or nothing: then this fails.
+            // It was not taken completely before, or not at all, in which case this fails.
             self.answered = false;
             self.packets.send()?;
         }
         match self.packets.arrived() {
             Ok(true) => {}
             Ok(false) => return Ok(Step::Waits(self.waits())),
-            // Woken, because there is nothing more to come.
+            // The read was woken, because no more commands are read.
             Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
             Err(why) => return Err(self.lost(why)),
         }
@@ -412,7 +415,7 @@ impl<T: Transport> Connection<T> {
                     return Ok(Step::End);
                 }
             }
-            // The command was read to its end: only it fails.
+            // The command was read to its end, so only the command fails.
             Err(ReadError::NoMemory) => self.does_not_fit(&payload)?,
             Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
             Err(why) => return Err(self.lost(why)),
@@ -439,7 +442,7 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Tells the client the outcome of the commit that its last command was to be answered after.
+    /// Reports the outcome of the commit on which the response to the last command depends.
     fn committed(&mut self, outcome: Result<(), SqlError>) -> Result<Step, ReadError> {
         if let (Some(undo), Err(error)) = (self.undo.take(), outcome) {
             self.packets.undo(&undo);
@@ -448,7 +451,7 @@ impl<T: Transport> Connection<T> {
         self.done()
     }
 
-    /// Answers a command.
+    /// Completes the response to a command.
     fn done(&mut self) -> Result<Step, ReadError> {
         if self.session.is_killed() {
             self.packets.send()?;
@@ -471,14 +474,14 @@ impl<T: Transport> Connection<T> {
         })
     }
 
-    /// The response is made up; what comes next is a command.
+    /// Called when the response is complete: the next packet is a command.
     fn end_response(&mut self) {
         self.packets.restart_sequence();
         self.begun = false;
         self.until = clock::now() + self.limits.wait;
     }
 
-    /// How long it is waited for what the client sends next.
+    /// The deadline for what the client sends next.
     fn waits(&mut self) -> Duration {
         if self.packets.has_begun() && !self.begun {
             self.begun = true;
@@ -487,7 +490,7 @@ impl<T: Transport> Connection<T> {
         self.until
     }
 
-    /// Tells a client whose commands cannot be read why.
+    /// Sends a client the reason why its commands cannot be read.
     fn lost(&mut self, why: ReadError) -> ReadError {
         tell(&mut self.packets, &why).map_or_else(ReadError::from, |()| why)
     }

@@ -12,20 +12,20 @@ use std::sync::mpsc::SyncSender;
 
 use super::{Page, head};
 
-/// Bytes of a piece, about.
+/// The approximate bytes of a piece.
 pub(crate) const PIECE: usize = 256 << 10;
-/// Pieces that wait for a client. Another is being made, and one is being sent.
+/// The most pieces that wait for a client. Another one is being made, and one is being sent.
 pub(crate) const PIECES: usize = 2;
 
-/// A chunk's length, in digits, and what ends that.
+/// The bytes of a chunk's length, in digits, with its end of line.
 const LENGTH: usize = 10;
 
-/// Takes a page from its maker. A page that is dropped unfinished is cut off there, and its client
-/// can see that.
+/// Takes a page from its maker. If it is dropped before the page is finished, the page is
+/// truncated, which its client can detect.
 pub(crate) struct Outlet {
-    /// `None` where nobody takes more.
+    /// `None` if the client takes no more.
     pieces: Option<SyncSender<Vec<u8>>>,
-    /// Tells that there is a piece, or no more.
+    /// Written to when there is a piece, or no more.
     made: UnixStream,
     permit: Option<Arc<()>>,
     piece: Vec<u8>,
@@ -45,7 +45,7 @@ impl Outlet {
         Outlet { pieces, made, permit, piece: Vec::new(), with_body, is_chunked }
     }
 
-    /// One whose pieces, so many at once, belong to the caller.
+    /// An outlet whose pieces, at most `room` at once, go to the caller.
     #[cfg(test)]
     pub(crate) fn to_nobody(room: usize) -> (Outlet, std::sync::mpsc::Receiver<Vec<u8>>) {
         let (to, pieces) = std::sync::mpsc::sync_channel(room);
@@ -53,13 +53,13 @@ impl Outlet {
         (Outlet::new(to, made, Arc::default(), true, true), pieces)
     }
 
-    /// Has a page that is there told.
+    /// Sends a complete page.
     pub(crate) fn page(mut self, page: Page) {
         let mut whole = page.head();
         if self.with_body {
             whole.push_str(&page.body);
         }
-        // A client that has all of it may ask again.
+        // A client that has received all of it may send another request.
         self.permit = None;
         self.send(whole.into_bytes());
     }
@@ -70,8 +70,8 @@ impl Outlet {
         self.send(head(status, content_type, more).into_bytes());
     }
 
-    /// Ends a page that was begun. Its maker must have released what it held for the page: the
-    /// client may ask again at once.
+    /// Ends a page that was begun. Its maker must have released everything that it held for the
+    /// page, because the client may send another request at once.
     pub(crate) fn finish(mut self) {
         self.flush();
         self.permit = None;
@@ -103,13 +103,13 @@ impl Outlet {
     }
 
     fn tell(&self) {
-        // Where there is no room for it, there is news already.
+        // If there is no room for it, the other side is already notified.
         let _ = (&self.made).write(&[0]);
     }
 }
 
 impl fmt::Write for Outlet {
-    /// Fails where nobody takes it, or asked for it.
+    /// Fails if no client takes it or requested it.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.pieces.is_none() || !self.with_body {
             return Err(fmt::Error);

@@ -5,40 +5,40 @@ use std::time::Duration;
 
 use spillway_base::clock;
 
-/// The log is written, whatever else is ready, once a commit has waited this long for that.
+/// A worker writes the log before any other work once a commit has waited this long.
 pub(super) const OVERDUE: Duration = Duration::from_micros(300);
 
 #[derive(Default)]
 pub(super) struct Commits {
     waiting: AtomicUsize,
-    /// When the first was begun since the log was last written, in nanoseconds of the clock; zero
-    /// for none.
+    /// When the first commit began since the log was last written, in nanoseconds of the clock;
+    /// zero for none.
     since_ns: AtomicU64,
     leading: AtomicBool,
 }
 
 impl Commits {
-    /// An answer waits for its commit.
+    /// Records that a response waits for its commit.
     pub(super) fn begin(&self) {
         self.waiting.fetch_add(1, SeqCst);
         if self.since_ns.load(SeqCst) == 0 {
-            // The clock began with the process, long before.
+            // The clock began with the process, so the time is not zero.
             let now_ns = clock::now().as_nanos() as u64;
             let _ = self.since_ns.compare_exchange(0, now_ns, SeqCst, SeqCst);
         }
     }
 
-    /// Its commit is known.
+    /// Records that a response's commit is known.
     pub(super) fn end(&self) {
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// How many wait.
+    /// The number of waiting responses.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(SeqCst)
     }
 
-    /// Whether one has waited for too long, and nobody writes.
+    /// Whether a commit has waited for too long, and no worker writes the log.
     pub(super) fn are_overdue(&self) -> bool {
         if self.waiting() == 0 || self.leading.load(SeqCst) {
             return false;
@@ -47,8 +47,8 @@ impl Commits {
         since_ns > 0 && clock::now() > Duration::from_nanos(since_ns) + OVERDUE
     }
 
-    /// Has the log written by this thread, unless another worker is at it; it sees to the rest when
-    /// it is done.
+    /// Writes the log in this thread, unless another worker is writing it; that worker writes the
+    /// rest when it is done.
     pub(super) fn lead(&self, write: impl FnOnce() -> bool) -> bool {
         if self.leading.swap(true, SeqCst) {
             return false;

@@ -13,22 +13,22 @@ use crate::admission::Slot;
 use crate::connection::Client;
 use crate::transport::Socket;
 
-/// A worker has it, or it is queued.
+/// A worker holds it, or it is queued.
 const BUSY: u8 = 1;
-/// Epoll has reported it since the last look.
+/// Epoll has reported it since the last check.
 const STIRRED: u8 = 2;
-/// Its client sends nothing more. Epoll reports that once, so this bit stays.
+/// Its client sends no more. Epoll reports that only once, so this bit stays set.
 const ENDED: u8 = 4;
-/// The timer has reported it since the last look.
+/// The timer has reported it since the last check.
 const LATE: u8 = 8;
-/// Its statement is suspended, and no worker has it.
+/// Its statement is suspended, and no worker holds it.
 const LOCKED: u8 = 16;
 /// Its waker was called: its statement can continue.
 const CALLED: u8 = 32;
 
 /// The state of a connection. The place among the admitted is dropped last.
 pub(super) enum ConnectionState {
-    /// One who was not greeted yet.
+    /// A client that was not greeted yet.
     Came {
         socket: Socket,
         address: Option<IpAddr>,
@@ -42,7 +42,7 @@ pub(super) enum ConnectionState {
 }
 
 impl ConnectionState {
-    /// Its client, if there is one, and whether that was greeted only now.
+    /// Its client, if there is one, and whether it was greeted only now.
     pub(super) fn client(
         &mut self,
         greet: impl FnOnce(Socket, Option<IpAddr>, &Slot) -> Client<Socket>,
@@ -58,7 +58,7 @@ impl ConnectionState {
         self.served_mut().map(|client| (client, came))
     }
 
-    /// Its client, if it was greeted and is there.
+    /// Its client, if it was greeted and is connected.
     pub(super) fn served(&self) -> Option<&Client<Socket>> {
         match self {
             ConnectionState::Served { client, .. } => Some(client),
@@ -74,7 +74,7 @@ impl ConnectionState {
     }
 }
 
-/// The bits of a connection's word at a look.
+/// The bits of a connection's word at a check.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
     pub(super) stirred: bool,
@@ -85,11 +85,11 @@ pub(super) struct Left {
 pub(super) struct ConnectionSlot {
     pub(super) id: u64,
     word: AtomicU8,
-    /// Until when it waits, in nanoseconds of the clock; while it is not busy.
+    /// The deadline of its wait, in nanoseconds of the clock, while it is not busy.
     until_ns: AtomicU64,
     /// Counts toward a dedicated worker.
     pub(super) calm: Calm,
-    /// Locked by whoever has it; nobody else tries.
+    /// Locked by the thread that holds the connection; no other thread tries.
     pub(super) state: Mutex<ConnectionState>,
 }
 
@@ -105,13 +105,14 @@ impl ConnectionSlot {
         }
     }
 
-    /// Epoll tells of it. Whether that made it busy: then the caller queues it.
+    /// Called when epoll reports it. Returns whether that made it busy: then the caller queues it.
     pub(super) fn stir(&self, ended: bool) -> bool {
         let bits = BUSY | STIRRED | if ended { ENDED } else { 0 };
         self.word.fetch_or(bits, SeqCst) & BUSY == 0
     }
 
-    /// Its time has come. Whether nobody had it: then the caller queues it.
+    /// Called when its deadline has passed. Returns whether no thread held it: then the caller
+    /// queues it.
     pub(super) fn expire(&self) -> bool {
         let word = self.word.load(SeqCst);
         if word & LOCKED != 0 {
@@ -121,14 +122,14 @@ impl ConnectionSlot {
             && self.word.compare_exchange(word, word | BUSY | LATE, SeqCst, SeqCst).is_ok()
     }
 
-    /// The events since the last look.
+    /// The events since the last check.
     pub(super) fn look(&self) -> Left {
         let word = self.word.fetch_and(BUSY | ENDED | CALLED, SeqCst);
         Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
     }
 
-    /// Is busy no more, and waits. `false` if an event came meanwhile: then it is as busy
-    /// as before.
+    /// Makes it not busy and waiting. Returns `false` if an event came meanwhile: then it is still
+    /// busy.
     pub(super) fn rest(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let word = self.word.load(SeqCst);
@@ -136,8 +137,8 @@ impl ConnectionSlot {
             && self.word.compare_exchange(word, word & ENDED, SeqCst, SeqCst).is_ok()
     }
 
-    /// Its statement is left until it is called, or this time. `false` where it was called
-    /// meanwhile: then whoever has it goes on.
+    /// Suspends its statement until its waker is called, or until this time. Returns `false` if it
+    /// was called meanwhile: then the worker continues.
     pub(super) fn lock(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let called = |word: u8| if word & CALLED == 0 { word | LOCKED } else { word & !CALLED };
@@ -145,14 +146,15 @@ impl ConnectionSlot {
         before.is_ok_and(|word| word & CALLED == 0)
     }
 
-    /// Its statement need not wait any more. Whether nobody had it: then the caller queues it.
+    /// Called when its statement can continue. Returns whether no worker held it: then the caller
+    /// queues it.
     pub(super) fn call(&self) -> bool {
         let called = |word: u8| if word & LOCKED == 0 { word | CALLED } else { word & !LOCKED };
         let before = self.word.fetch_update(SeqCst, SeqCst, |word| Some(called(word)));
         before.is_ok_and(|word| word & LOCKED != 0)
     }
 
-    /// Until when it waits, if it does.
+    /// The deadline of its wait, if it waits.
     pub(super) fn waits_until(&self) -> Option<Duration> {
         let until = Duration::from_nanos(self.until_ns.load(SeqCst));
         let word = self.word.load(SeqCst);

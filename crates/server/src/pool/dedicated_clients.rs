@@ -7,47 +7,47 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// Responses in a row without a wait before a client gets a dedicated worker: at first, and at
-/// most.
+/// The consecutive responses without a wait before a client gets a dedicated worker: initially, and
+/// at most.
 const AFTER: u32 = 16;
 const AFTER_MOST: u32 = 1 << 12;
-/// Responses after which a dedicated worker was worth it.
+/// The responses from which on a dedicated worker was worth it.
 const WORTH: u64 = 64;
-/// If several looks in a row find this many clients on few cores, that is no coincidence. Then
-/// there are no dedicated workers for `PILED_FOR` windows, and for twice as many windows each time
-/// that it is found again soon.
+/// If several consecutive checks find this many clients on few cores, that is not a coincidence.
+/// Then there are no dedicated workers for `PILED_FOR` windows, and for twice as many windows each
+/// time that it is found again soon.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
 const PILED_FOR: u64 = 20;
 const PILED_FOR_MOST: u64 = 16 * PILED_FOR;
-/// Windows within which it is found again soon.
+/// The windows within which it counts as found again soon.
 const PILED_SOON: u64 = 10;
-/// The window in which clients that ask for anything are counted.
+/// The window in which active clients are counted.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// The latest responses to a connection's client. The worker that has the connection writes it.
+/// The recent responses to a connection's client. The worker that holds the connection writes it.
 #[derive(Default)]
 pub(super) struct Calm {
-    /// Answers in a row that nothing was waited for.
+    /// The consecutive responses without a wait.
     answers: AtomicU32,
-    /// How many more than [`AFTER`] are needed for a dedicated worker.
+    /// The number in addition to [`AFTER`] that is needed for a dedicated worker.
     more: AtomicU32,
-    /// The last window that it was counted in, and that it was counted in as one that waits.
+    /// The last window in which it was counted, and the last in which it was counted as waiting.
     window: AtomicU64,
     waited: AtomicU64,
 }
 
 impl Calm {
-    /// It was answered, or, not `calm`, something was waited for. Whether it has had enough of
-    /// answers in a row for a dedicated worker.
+    /// Records a response; if not `calm`, its statement waited. Returns whether the client has had
+    /// enough consecutive responses for a dedicated worker.
     pub(super) fn note(&self, calm: bool) -> bool {
         let answers = if calm { self.answers.load(Relaxed).saturating_add(1) } else { 0 };
         self.answers.store(answers, Relaxed);
         answers >= AFTER + self.more.load(Relaxed)
     }
 
-    /// Its dedicated worker has left it after this many answers.
+    /// Records that its dedicated worker has left it after this many responses.
     pub(super) fn left_after(&self, answers: u64) {
         let more = self.more.load(Relaxed);
         let more = if answers < WORTH { (2 * more + AFTER).min(AFTER_MOST) } else { more / 2 };
@@ -56,23 +56,24 @@ impl Calm {
     }
 }
 
-/// The core of each client with a dedicated worker, at its last look.
+/// The core of each client with a dedicated worker, at its last check.
 #[derive(Default)]
 pub(super) struct Cores(Mutex<Clients>);
 
 #[derive(Default)]
 struct Clients {
-    /// Of each core, how many there were.
+    /// The number of clients on each core.
     on: Vec<u32>,
-    /// How many looks in a row found them on few, and when the first of these was.
+    /// The number of consecutive checks that found the clients on few cores, and the time of the
+    /// first of these.
     piled: u32,
     piled_since: Duration,
 }
 
 impl Cores {
-    /// A client is on a core now, and no more on the one that it was on before. Whether so few of
-    /// `all` cores have had the clients for so long that these are likely to be the connections of
-    /// fewer threads: half of those that they could be on, or less.
+    /// Records that a client has moved to a core. Returns whether the clients have been on so few
+    /// of `all` cores for so long that they probably are connections of fewer threads: on at most
+    /// half of the cores that they could be on.
     pub(super) fn note(
         &self,
         before: Option<usize>,
@@ -104,7 +105,7 @@ impl Cores {
         told
     }
 
-    /// A client has lost its dedicated worker.
+    /// Records that a client has lost its dedicated worker.
     pub(super) fn left(&self, core: Option<usize>) {
         self.0.lock().leave(core);
     }
@@ -118,27 +119,27 @@ impl Clients {
     }
 }
 
-/// The dedicated workers, and how many clients there are beside them.
+/// The dedicated workers, and the numbers of active clients.
 #[derive(Default)]
 pub(super) struct DedicatedWorkers {
     pub(super) cores: Cores,
     /// Until this window there are no dedicated workers, because clients have few threads.
     piled_until: AtomicU64,
-    /// For how many windows that was.
+    /// The number of windows of that pause.
     piled_for: AtomicU64,
     pub(super) now: AtomicUsize,
     pub(super) total: AtomicU64,
     window: AtomicU64,
-    /// Clients that asked for something in this window, and in the one before.
+    /// The clients that sent a command in this window, and in the previous one.
     asked: AtomicUsize,
     asked_before: AtomicUsize,
-    /// Those of them for whom something was waited for, or that asked for something long.
+    /// The clients among them whose command waited or was long.
     waited: AtomicUsize,
     waited_before: AtomicUsize,
 }
 
 impl DedicatedWorkers {
-    /// A client asks for something.
+    /// Records that a client sends a command.
     pub(super) fn note_asked(&self, calm: &Calm, now: Duration) {
         let window = now.as_nanos() as u64 / WINDOW.as_nanos() as u64;
         if calm.window.load(Relaxed) == window {
@@ -158,7 +159,7 @@ impl DedicatedWorkers {
         self.asked.fetch_add(1, Relaxed);
     }
 
-    /// Something is waited for that the client of a connection asked for.
+    /// Records that a command of a connection's client waits.
     pub(super) fn note_waited(&self, calm: &Calm) {
         let window = calm.window.load(Relaxed);
         if calm.waited.swap(window, Relaxed) != window {
@@ -166,7 +167,7 @@ impl DedicatedWorkers {
         }
     }
 
-    /// Clients were found that have few threads.
+    /// Records that clients were found to have few threads.
     pub(super) fn note_piled(&self) {
         let (window, until) = (self.window.load(Relaxed), self.piled_until.load(Relaxed));
         let again = until > 0 && window <= until + PILED_SOON;
@@ -176,8 +177,8 @@ impl DedicatedWorkers {
         self.piled_until.store(window + windows, Relaxed);
     }
 
-    /// Whether more ask for anything than there are places, or more wait than there are workers for
-    /// them.
+    /// Whether more clients are active than there are places, or more wait than there are workers
+    /// for them.
     pub(super) fn is_crowded(&self, places: usize, workers: usize) -> bool {
         if self.window.load(Relaxed) < self.piled_until.load(Relaxed) {
             return true;
@@ -193,7 +194,7 @@ impl DedicatedWorkers {
         !self.is_crowded(places, workers) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
     }
 
-    /// How many there are, and how many there were.
+    /// The number of dedicated workers now, and in all.
     pub(super) fn figures(&self) -> (usize, u64) {
         (self.now.load(SeqCst), self.total.load(SeqCst))
     }
@@ -209,7 +210,8 @@ mod tests {
         (0..count).map(|_| Calm::default()).collect()
     }
 
-    /// DEDICATED-WORKER-2: more of them where it was not worth it, and fewer again where it was.
+    /// DEDICATED-WORKER-2: more responses are needed after a worker was not worth it, and fewer
+    /// again after one was.
     #[test]
     fn dedicated_worker_2_a_client_gets_a_worker_after_enough_answers_in_a_row() {
         let calm = Calm::default();
@@ -229,7 +231,7 @@ mod tests {
         assert_eq!(answers(), AFTER);
     }
 
-    /// DEDICATED-WORKER-3: each client counts once in a window, and those of the last one count,
+    /// DEDICATED-WORKER-3: each client counts once in a window, and those of the last window count
     /// too.
     #[test]
     fn dedicated_worker_3_clients_are_counted_that_ask_lately() {
@@ -254,14 +256,15 @@ mod tests {
         ask(9, &connections);
         ask(11, &connections[..1]);
         assert!(counts(1), "that was before a pause");
-        // Somebody's clock was read before.
+        // A client whose clock was read earlier.
         ask(10, &connections[1..2]);
         assert!(counts(2));
     }
 
     #[test]
     fn dedicated_worker_3_clients_of_few_threads_are_on_few_cores() {
-        // Each is looked at in turn, so often in a second; how long until it is said.
+        // Checks each client in turn, this many times a second. Returns the time until few threads
+        // are reported.
         let told = |on: &[usize], all: usize, looks_a_second: u32| {
             let cores = Cores::default();
             let at = |look: u32| Duration::from_secs(1) * look / looks_a_second;
@@ -271,7 +274,7 @@ mod tests {
                 turns.filter(|(look, core)| cores.note(Some(**core), **core, all, at(*look)));
             told.next().map(|(look, _)| at(look))
         };
-        // However many there are.
+        // For any number of clients.
         for clients in [4, 32, 200] {
             assert_eq!(told(&vec![1; clients], 2, 4000), Some(PILED_AFTER));
         }
@@ -280,7 +283,7 @@ mod tests {
         assert_eq!(told(&[1; 3], 2, 4000), None, "they may be there by chance");
         assert_eq!(told(&[0, 1, 1, 1, 1, 1], 2, 4000), None);
         assert_eq!(told(&[0; 9], 1, 4000), None, "there is no other");
-        // Of sixteen cores they could be on as many as they are.
+        // With sixteen cores, they could be on as many cores as there are clients.
         assert_eq!(told(&[0, 1, 2, 3, 4, 5, 6, 7], 16, 4000), None);
         assert!(told(&[0, 1, 2, 3, 0, 1, 2, 3], 16, 4000).is_some());
     }
@@ -301,7 +304,7 @@ mod tests {
         assert!(!look(Some(0), 1));
         assert_eq!((looks(PILED_LOOKS - 1), looks(1)), (0, 1));
         assert_eq!((looks(PILED_LOOKS), looks(1)), (0, 1), "and after as long again");
-        // One has gone.
+        // One client has disconnected.
         cores.left(Some(1));
         assert_eq!(looks(4 * PILED_LOOKS), 0);
     }
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!((left_for(), left_for()), (PILED_FOR, 2 * PILED_FOR));
     }
 
-    /// DEDICATED-WORKER-3: each of them once in a window.
+    /// DEDICATED-WORKER-3: each waiting client counts once in a window.
     #[test]
     fn dedicated_worker_3_none_stays_where_more_wait_than_there_are_workers() {
         let (dedicated, connections) = (DedicatedWorkers::default(), connections(4));

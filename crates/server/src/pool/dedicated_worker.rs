@@ -57,36 +57,36 @@ use super::{HEARD, Pool};
 use crate::connection::{Client, Step};
 use crate::transport::{Raw, Socket};
 
-/// How long a client may be silent before it loses its dedicated worker.
+/// The time that a client may be silent before it loses its dedicated worker.
 const QUIET: Duration = Duration::from_millis(10);
-/// Dedicated workers, for each worker that may run at once.
+/// The most dedicated workers for each worker that may run at once.
 const PLACES: usize = 32;
-/// Dedicated workers, however many workers there are.
+/// The most dedicated workers, for any number of workers.
 const PLACES_MOST: usize = 512;
-/// Responses from one look at the client's core to the next.
+/// The responses between two checks of the client's core.
 const LOOKS_EACH: u64 = 32;
 thread_local! {
-    /// Whether this worker is a client's, and counts as one that waits.
+    /// Whether this worker is dedicated to a client, and counts as waiting.
     static IS_DEDICATED: Cell<bool> = const { Cell::new(false) };
-    /// Whether it has waited within that.
+    /// Whether it has waited within a statement meanwhile.
     static WAITED: Cell<bool> = const { Cell::new(false) };
-    /// Whether nothing long was ahead, and nothing waited for, since this worker last began a
-    /// command.
+    /// Whether this worker's command has neither been long nor waited so far.
     static CALM: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Goes where a client is.
+/// Moves the worker to the core of its client.
 struct Follower<'a> {
     dedicated: &'a DedicatedWorkers,
     raw: &'a Raw,
-    /// Where it was when it was last looked.
+    /// The client's core at the last check.
     core: Option<usize>,
     moves: bool,
 }
 
 impl Follower<'_> {
-    /// Looks where the client last sent from, and has the calling worker go on there. It may go
-    /// anywhere from there; where the system does not let it say where, it stays where it is.
+    /// Checks from which core the client last sent, and moves the calling worker there. The
+    /// scheduler may move it elsewhere afterwards. If the system does not allow setting the core,
+    /// it stays.
     fn look(&mut self, cores: usize, now: Duration) {
         let Some(core) = self.raw.sent_from().filter(|core| *core < CpuSet::MAX_CPU) else {
             return;
@@ -118,7 +118,7 @@ impl Drop for Follower<'_> {
     }
 }
 
-/// Sends a client its answer. Whether it took all of it.
+/// Sends a client its response. Returns whether it took all of it.
 fn send(client: &mut Client<Socket>) -> bool {
     let sent = client.pending_send().map_or(Ok(0), |mut pending_send| {
         pending_send.send();
@@ -131,8 +131,8 @@ impl Pool {
     /// Records how a client was served. Returns whether it gets a dedicated worker; its place is
     /// then taken.
     pub(super) fn is_to_dedicate(&self, connection: &ConnectionSlot, step: &Step) -> bool {
-        // A response that is sent within its step, as by TLS, ends in `Again`, and in a row that
-        // counts for nothing.
+        // A response that is sent within its step, as with TLS, ends in `Again`, which does not
+        // count.
         let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
         if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
             self.dedicated.note_waited(&connection.calm);
@@ -149,8 +149,8 @@ impl Pool {
         self.dedicated.is_crowded(self.places(), self.thread_pool.most())
     }
 
-    /// Serves a client as its dedicated worker, until something must be done other than to send a
-    /// response, or the client is silent; returns that step. The place is taken already
+    /// Serves a client as its dedicated worker, until a step other than sending a response is
+    /// needed, or the client is silent. Returns that step. The place is taken already
     /// ([`Pool::is_to_dedicate`]).
     pub(super) fn dedicate(
         &self,
@@ -174,7 +174,7 @@ impl Pool {
                 let now = clock::now();
                 let answered = matches!(outcome, Ok(Step::Answers(_)));
                 if answered && !send(client) {
-                    // The worker that serves it next waits for it.
+                    // The worker that serves the client next meets the end or the error.
                     outcome = Ok(Step::Again);
                     break;
                 }
@@ -213,37 +213,37 @@ impl Pool {
         outcome
     }
 
-    /// The calling worker stays no more: it runs, as others do.
+    /// Ends the calling worker's dedication: it counts as running again.
     pub(super) fn leave_client(&self) {
         if IS_DEDICATED.take() {
             thread::Pool::come_back(self);
         }
     }
 
-    /// Has epoll tell of this of a client. Whether it will.
+    /// Makes epoll report these events of a client. Returns whether it will.
     fn hear(&self, raw: &Raw, connection: &ConnectionSlot, flags: EventFlags) -> bool {
         epoll::modify(&self.epoll, raw, EventData::new_u64(connection.id), flags).is_ok()
     }
 }
 
-/// The calling worker begins a command.
+/// Records that the calling worker begins a command.
 pub(super) fn begin_command() {
     CALM.set(true);
 }
 
-/// The command that it runs is long, or has it wait.
+/// Records that the command of the calling worker is long, or waits.
 pub(super) fn is_not_calm() {
     CALM.set(false);
 }
 
-/// Whether the calling worker, which is about to wait within a statement, counts as one that waits
+/// Whether the calling worker, which is about to wait within a statement, counts as waiting
 /// already.
 pub(super) fn waits_already() -> bool {
     WAITED.set(IS_DEDICATED.get());
     IS_DEDICATED.get()
 }
 
-/// The same, of one that goes on.
+/// The same for a worker that continues after a wait.
 pub(super) fn waited_already() -> bool {
     WAITED.take()
 }

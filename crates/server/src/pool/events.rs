@@ -70,8 +70,8 @@ impl Pool {
         }
     }
 
-    /// Has others hand over what is kept for the device: the caller may hold what blocks need that
-    /// come into memory.
+    /// Lets another worker submit the reads that are kept for the device: the caller may hold locks
+    /// that are needed to load blocks.
     pub(super) fn have_kept_reads_handed_over(&self) {
         if self.shared.instance.database().keeps_reads() {
             self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Pool {
     /// Sleeps until something is ready.
     pub(super) fn sleep(&self, events: &mut Vec<Event>) {
         if self.is_brief() && self.thread_pool.sleeping() > 0 {
-            // One is enough to see what comes.
+            // One listening worker is enough.
             STEPS_BACK.set(true);
             return;
         }
@@ -99,7 +99,7 @@ impl Pool {
         self.see_to_reads(found, true);
     }
 
-    /// Queues what epoll reports, without waiting; whether that was anything.
+    /// Queues what epoll reports, without waiting. Returns whether it reported anything.
     pub(super) fn collect(&self, events: &mut Vec<Event>, looks_soon: bool) -> bool {
         let found = self.listen(events, Some(Duration::ZERO));
         self.see_to_reads(found, looks_soon);
@@ -108,8 +108,8 @@ impl Pool {
 
     /// Loads finished reads and queues the statements that wait for them. The caller counts as at
     /// work. A worker (`looks_soon`) continues with the first statement itself, and another is
-    /// woken for the rest. A panic loses only the block that it met; its statements are queued all
-    /// the same.
+    /// woken for the rest. A panic loses only the block that it met; the waiting statements are
+    /// still queued.
     fn see_to_reads(&self, found: Found, looks_soon: bool) {
         if found != Found::Reads {
             return;
@@ -123,8 +123,7 @@ impl Pool {
     fn end_reads(&self) {
         let database = self.shared.instance.database();
         for _ in 0..PANICS {
-            // The panic hook has reported it, and nothing tells a second time of the reads that are
-            // left.
+            // The panic hook has reported it. The remaining reads are not reported again, so retry.
             if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
                 break;
             }

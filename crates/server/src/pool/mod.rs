@@ -129,26 +129,26 @@ const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFla
 /// Queued responses from which on another worker is woken.
 const SHARE_AT: usize = 4;
 
-/// A worker expects brief work after this many brief items. It counts up to the second figure, and
-/// a longer item takes the third away.
+/// A worker expects brief work after this many brief items. The count is limited by the second
+/// constant, and a longer item subtracts the third.
 const BRIEF_AFTER: u32 = 64;
 const BRIEF_MOST: u32 = 128;
 const LONGER: u32 = 8;
 /// An item that takes this long is not brief.
 const BRIEF_FOR: Duration = Duration::from_micros(8);
-/// Queued commands from which on another worker is woken though they are likely to be brief.
+/// The queued commands from which on another worker is woken although they are probably brief.
 const BACKLOG: usize = 8;
 
 thread_local! {
-    /// Brief items that this worker has served lately.
+    /// The brief items that this worker has served recently.
     static BRIEF: Cell<u32> = const { Cell::new(0) };
-    /// Whether it rests next, because another worker listens.
+    /// Whether the worker rests next, because another worker listens.
     static STEPS_BACK: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread looks at the queue as soon as its current call returns.
+    /// Whether this thread checks the queue as soon as its current call returns.
     static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
-    /// The same, from before it waited.
+    /// The value of [`LOOKS_SOON`] from before it waited.
     static LOOKED_SOON: Cell<bool> = const { Cell::new(false) };
-    /// Whether it has queued work since without waking another worker.
+    /// Whether it has since queued work without waking another worker.
     static OWES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -159,17 +159,17 @@ pub(crate) struct Pool {
     epoll: OwnedFd,
     /// Written to wake a worker that sleeps in epoll.
     bell: OwnedFd,
-    /// Readable when reads are over that go on beside statements.
+    /// Readable when asynchronous reads have completed.
     _reads: Vec<OwnedFd>,
     connections: RwLock<FxHashMap<u64, Arc<ConnectionSlot>>>,
     work: Mutex<WorkQueue>,
     commits: Commits,
     thread_pool: ThreadPool,
     timer: Timer,
-    /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the
-    /// clock; zero where it is not known.
+    /// Since when reads are kept that are not submitted to the device yet, in nanoseconds of the
+    /// clock; zero if unknown.
     kept_since_ns: AtomicU64,
-    /// Whether brief statements are answered together, by as few workers as will do.
+    /// Whether responses of brief statements are sent together, by as few workers as suffice.
     together: bool,
     /// Whether busy local clients get dedicated workers.
     sticky: bool,
@@ -181,9 +181,10 @@ pub(crate) struct Pool {
     dedicated: DedicatedWorkers,
     /// Items taken from the queue.
     taken: AtomicU64,
-    /// Their number when the stall detector last looked.
+    /// Their number when the stall detector last checked.
     taken_before: AtomicU64,
-    /// When the stall detector looks next, in nanoseconds of the clock; zero while a worker sleeps.
+    /// When the stall detector checks next, in nanoseconds of the clock; zero while a worker
+    /// sleeps.
     watch_at_ns: AtomicU64,
 }
 
@@ -255,8 +256,8 @@ impl Pool {
         self.timer.alarm()
     }
 
-    /// Lets go of clients whose time has come, and helps out where all workers are long at
-    /// something. Answers when to come again.
+    /// Queues connections whose deadline has passed, and adds a worker if all of them run long
+    /// statements. Returns when to call it again.
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
         let watch_at = self.watch(now);
@@ -305,12 +306,12 @@ impl Pool {
         ]
     }
 
-    /// Ends the workers; with `wait`, after what they have in hand.
+    /// Ends the workers; with `wait`, waits until they have finished their current work.
     pub(crate) fn stop(&self, wait: bool) {
         let workers = self.thread_pool.end();
         self.ring();
         if wait {
-            // A panic in one of them has been reported by the panic hook.
+            // The panic hook has reported a panic in one of them.
             workers.into_iter().for_each(|worker| drop(worker.join()));
         }
     }
@@ -328,18 +329,17 @@ impl Pool {
     /// Starts another worker, if POOL-4 asks for one.
     fn call_if_missed(&self) {
         if self.thread_pool.is_short() {
-            // Without memory for a thread those there are go on when they can.
+            // Without memory for a thread, the existing workers continue when they can.
             let _ = self.thread_pool.call(|| self.spawn());
         }
     }
 
-    /// Whether the calling worker will soon be through with what it takes next, so far as it can
-    /// tell.
+    /// Whether the next item of the calling worker is probably brief.
     fn is_brief(&self) -> bool {
         self.together && BRIEF.get() >= BRIEF_AFTER
     }
 
-    /// Shares the work that the calling worker kept to itself.
+    /// Shares the queued work that the calling worker kept for itself.
     fn share(&self) {
         if self.is_brief() {
             self.show_work();
@@ -347,8 +347,8 @@ impl Pool {
         BRIEF.set(0);
     }
 
-    /// A statement took longer than brief ones do. Now and then the processor is somebody else's
-    /// for as long.
+    /// Records that a statement took longer than brief ones. Occasionally this happens because the
+    /// processor ran something else.
     fn was_longer(&self) {
         let was_brief = self.is_brief();
         BRIEF.set(BRIEF.get().saturating_sub(LONGER));
@@ -358,20 +358,20 @@ impl Pool {
         }
     }
 
-    /// Wakes one who sleeps, where there is something to do.
+    /// Wakes a sleeping worker, if there is work.
     fn show_work(&self) {
         if !self.work.lock().is_empty() {
             self.ring_if_asleep();
         }
     }
 
-    /// Wakes one who sleeps, unless somebody is on the way.
+    /// Wakes a sleeping worker, unless a ring is on its way.
     fn ring_if_asleep(&self) {
         self.thread_pool.sleepers.wake_one(|| self.ring());
     }
 
     fn ring(&self) {
-        // It counts to more than there will ever be.
+        // The counter never overflows.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
@@ -381,7 +381,7 @@ impl Pool {
         self.ring_if_asleep();
     }
 
-    /// Has somebody look at the queue.
+    /// Makes sure that a worker checks the queue.
     fn tell_of_it(&self) {
         if LOOKS_SOON.get() {
             OWES.set(true);
@@ -390,10 +390,10 @@ impl Pool {
         }
     }
 
-    /// A worker.
+    /// The loop of a worker.
     fn work(&self) {
         let mut events = Vec::new();
-        // When it was through with what it had before, if it did nothing else since.
+        // When it finished the previous item, if it has done nothing else since.
         let mut began = None;
         loop {
             let stays = match STEPS_BACK.take() {
@@ -430,11 +430,11 @@ impl Pool {
         }
         self.send_kept();
         self.hand_over(Duration::ZERO);
-        // The next one is to hear it as well.
+        // The next worker must be woken as well.
         self.ring();
     }
 
-    /// Leaves to others what a worker would have seen to that goes to rest.
+    /// Hands the duties of a worker that goes to rest to others.
     fn rest(&self) {
         self.send_kept();
         self.hand_over(Duration::ZERO);
@@ -442,13 +442,13 @@ impl Pool {
         if keeps || self.commits.waiting() > 0 || !self.work.lock().is_empty() {
             self.ring_if_asleep();
         }
-        // Nobody hears what comes, and those who run may be long at something.
+        // No worker listens to epoll, and the running workers may run long statements.
         if self.thread_pool.sleeping() == 0 && self.begin_watch(clock::now()) {
             self.timer.ring();
         }
     }
 
-    /// Something to do. `None` after a sleep, or a write of the log.
+    /// The next item. Returns `None` after a sleep, or a write of the log.
     fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
         let overdue = self.commits.are_overdue();
         OWES.set(false);
@@ -476,7 +476,7 @@ impl Pool {
         None
     }
 
-    /// Writes the log. Whether there was anything to be written by this thread.
+    /// Writes the log. Returns whether this thread had anything to write.
     fn lead(&self) -> bool {
         thread::Pool::long_ahead(self);
         let database = self.shared.instance.database();
@@ -500,7 +500,7 @@ impl thread::Pool for Pool {
         }
         self.send_kept();
         self.share();
-        // Other workers find what it makes ready from now on.
+        // From now on, other workers must be woken for what this call makes ready.
         LOOKED_SOON.set(LOOKS_SOON.replace(false));
         if OWES.take() {
             self.ring_if_asleep();
@@ -530,7 +530,7 @@ impl thread::Pool for Pool {
     }
 
     fn is_quiet(&self) -> bool {
-        // Where it is alone because its statements are brief, another is called when it waits,
+        // If it is alone because its statements are brief, another worker is called when it waits,
         // once.
         let alone = || self.is_brief() && self.thread_pool.is_alone();
         (self.thread_pool.is_one_at_work(self.dedicated.figures().0) || alone())

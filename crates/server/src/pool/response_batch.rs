@@ -35,7 +35,8 @@ use crate::connection::Client;
 /// The most responses in a batch.
 pub(crate) const MOST: usize = 16;
 
-/// The longest that the first response waits for others while none of their statements is long.
+/// The longest time that the first response waits for others while none of their statements is
+/// long.
 const AGE: Duration = Duration::from_micros(100);
 
 /// A connection with its response, and its deadline after that.
@@ -44,7 +45,7 @@ type Answered = (Arc<ConnectionSlot>, Duration);
 #[derive(Default)]
 struct ResponseBatch {
     answered: Vec<Answered>,
-    /// When the first of them was added.
+    /// When the first response was added.
     since: Duration,
     post: Option<BatchedSend>,
 }
@@ -54,7 +55,7 @@ thread_local! {
 }
 
 impl Pool {
-    /// Keeps a connection whose answer is made up, until it is sent with others.
+    /// Keeps a connection whose response is complete, until it is sent with others.
     pub(super) fn keep(&self, connection: Arc<ConnectionSlot>, until: Duration) {
         BATCH.with_borrow_mut(|batch| batch.answered.push((connection, until)));
         if !self.together {
@@ -78,7 +79,8 @@ impl Pool {
     }
 
     /// Sends the calling worker's batch. The caller may hold any lock except the pool's. A
-    /// connection whose client has gone is queued, and the next worker that serves it cleans up.
+    /// connection whose client has disconnected is queued, and the next worker that serves it
+    /// cleans up.
     pub(super) fn send_kept(&self) {
         let Some((mut answered, mut post)) = BATCH.with_borrow_mut(|batch| {
             let some = !batch.answered.is_empty();
@@ -101,9 +103,10 @@ impl Pool {
     }
 }
 
-/// Sends each what it takes of its answer; whether that was all of it.
+/// Sends to each client as much of its response as its socket takes. Returns whether that was all,
+/// for each.
 fn send_all(answered: &[Answered], post: &mut Option<BatchedSend>) -> SmallVec<[bool; MOST]> {
-    // Nobody else has them: each lock is free.
+    // No other thread holds these connections, so each lock is free.
     let mut states: SmallVec<[_; MOST]> =
         answered.iter().map(|(connection, _)| connection.state.lock()).collect();
     let mut sent: SmallVec<[_; MOST]> = smallvec![Ok(0); answered.len()];
@@ -140,9 +143,10 @@ mod tests {
     use crate::server::{ServerSettings, Shared};
     use crate::transport::{Raw, Socket};
 
-    /// Of a connection whose client has gone: the pool is done with it once it is queued.
+    /// The number of a connection whose client has disconnected. The pool is done with it once it
+    /// is queued.
     const NOBODY: u64 = 1 << 32;
-    /// As much later as makes a difference.
+    /// The least delay that makes a difference.
     const A_BIT: Duration = Duration::from_nanos(1);
 
     fn pool(together: bool) -> Arc<Pool> {
@@ -153,8 +157,8 @@ mod tests {
         Pool::start(Arc::new(shared), 1).unwrap()
     }
 
-    /// Does as a worker that has served something and kept its response: whether anything is sent
-    /// for it. This thread has the batch of a worker.
+    /// Acts as a worker that has served a command and kept its response. Returns whether the batch
+    /// was sent. This thread has the batch of a worker.
     fn kept(pool: &Pool, now: Duration) -> bool {
         pool.keep(Arc::new(ConnectionSlot::new(NOBODY, ConnectionState::Gone)), Duration::MAX);
         pool.send_enough(now)
@@ -170,8 +174,8 @@ mod tests {
         figures.iter().find(name).unwrap().value as usize
     }
 
-    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and starts anew with
-    /// the next batch.
+    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and restarts with the
+    /// next batch.
     #[test]
     fn response_batch_2_none_stays_when_another_is_served_that_much_later() {
         let pool = pool(true);
@@ -182,14 +186,14 @@ mod tests {
             assert_eq!(in_batch(), 3);
             assert!(kept(&pool, now + AGE));
             assert_eq!(in_batch(), 0);
-            // Not long after the ones that have gone: it waits as long as they did.
+            // Soon after the previous batch was sent: it waits as long as that one did.
             now += AGE + A_BIT;
         }
         assert!(!pool.send_enough(now + 2 * AGE), "there is nothing to be sent");
         pool.stop(true);
     }
 
-    /// RESPONSE-BATCH-2: however short a time it was.
+    /// RESPONSE-BATCH-2: also within a very short time.
     #[test]
     fn response_batch_2_no_more_stay_than_so_many() {
         let pool = pool(true);
@@ -204,7 +208,7 @@ mod tests {
         pool.stop(true);
     }
 
-    /// RESPONSE-BATCH-2: where they are not to be sent together.
+    /// RESPONSE-BATCH-2: if responses are not sent together.
     #[test]
     fn response_batch_2_none_stays_where_none_is_to() {
         let pool = pool(false);
@@ -218,8 +222,8 @@ mod tests {
         pool.stop(true);
     }
 
-    /// The pool's connection of a client who is to come over a socket, which this thread has, and
-    /// hears of as a worker would.
+    /// The pool's connection of a client over a socket, held by this thread, which listens to it as
+    /// a worker does.
     fn connection(pool: &Pool, ours: UnixStream) -> Arc<ConnectionSlot> {
         let raw = Arc::new(Raw::from(ours));
         let slot = pool.shared.admit(raw.clone(), Entrance::Public, None).unwrap();
@@ -248,8 +252,8 @@ mod tests {
         packet(1, &hello)
     }
 
-    /// RESPONSE-BATCH-2: one of a client whose commands do not end before it is sent, and who takes
-    /// all answers to them.
+    /// RESPONSE-BATCH-2: the response of another client, while one client's commands do not end,
+    /// and that client takes all responses.
     #[test]
     fn response_batch_2_none_stays_while_another_is_served_on_and_on() {
         const BURSTS: usize = 10_000;
@@ -262,7 +266,7 @@ mod tests {
         let pings = packet(0, &[0x0E]).repeat(100);
         writer.write_all(&pings).unwrap();
         let sends = thread::spawn("sends", move || {
-            // Once it is sent the pool lets go of it.
+            // Once it is sent, the pool releases the connection.
             let sent_meanwhile = (0..BURSTS).any(|_| {
                 writer.write_all(&pings).unwrap();
                 Arc::strong_count(&waits) == 1

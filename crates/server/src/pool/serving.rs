@@ -39,8 +39,8 @@ impl Pool {
                 self.send_kept();
             }
             if matches!(step, Ok(Step::Again | Step::End) | Err(_)) {
-                // One who sends command after command keeps a worker, and the end of a session may
-                // have much to undo.
+                // A client that sends command after command keeps a worker busy, and the end of a
+                // session may have much to undo.
                 self.share();
                 self.call_if_missed();
             }
@@ -110,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// Has a client told once its commit is known to last.
+    /// Sends a client its response once the outcome of its commit is known.
     fn answer_after(&self, commit: spillway::CommitFuture, connection: Arc<ConnectionSlot>) {
         self.commits.begin();
         let pool = self.me.clone();
@@ -129,11 +129,11 @@ impl Pool {
         self.tell_of_it();
     }
 
-    /// Lets go of a client, its place last.
+    /// Removes a client, and releases its slot last.
     pub(super) fn leave(&self, connection: &ConnectionSlot) {
         self.connections.write().remove(&connection.id);
         let gone = std::mem::replace(&mut *connection.state.lock(), ConnectionState::Gone);
-        // A panic ends no more than what it met.
+        // A panic affects only the connection that it met.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(gone)));
     }
 }

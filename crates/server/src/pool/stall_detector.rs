@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use super::Pool;
 
-/// How long ready work waits at most, about, while all workers run long statements.
+/// The approximate longest wait of ready work while all workers run long statements.
 const STALL: Duration = Duration::from_millis(20);
 
 impl Pool {
-    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is
-    /// news.
+    /// Schedules a check whether workers are stuck, unless one is scheduled. Returns whether it
+    /// scheduled one.
     pub(super) fn begin_watch(&self, now: Duration) -> bool {
         let at_ns = (now + STALL).as_nanos() as u64;
         self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Looks whether workers are stuck, if it is time for that. Answers when to look again.
+    /// Checks whether workers are stuck, if it is time. Returns when to check again.
     pub(super) fn watch(&self, now: Duration) -> Option<Duration> {
         let at = Duration::from_nanos(self.watch_at_ns.load(Ordering::SeqCst));
         if at.is_zero() || now < at {
@@ -27,7 +27,7 @@ impl Pool {
         }
         if self.thread_pool.shrink() && self.thread_pool.sleeping() > 0 {
             self.watch_at_ns.store(0, Ordering::SeqCst);
-            // A worker that woke before that store found it watched, and did not begin a watch.
+            // A worker that woke before that store saw a scheduled check, and did not schedule one.
             if self.thread_pool.sleeping() > 0 || !self.begin_watch(now) {
                 return None;
             }
@@ -38,7 +38,7 @@ impl Pool {
         Some(now + STALL)
     }
 
-    /// Has one more worker run where something is ready and none took anything since the last look.
+    /// Adds a worker if work is ready and no worker has taken any since the last check.
     fn help_out(&self) {
         self.hand_over(Duration::ZERO);
         let taken = self.taken.load(Ordering::SeqCst);

@@ -51,26 +51,26 @@ fn time_does_not_run_out_for_a_seat_that_is_busy() {
 #[test]
 fn a_seat_that_waits_for_a_row_is_queued_once_for_it() {
     let connection = connection();
-    // Called before it is left: whoever has it goes on.
+    // Called before its statement is suspended: the worker that holds it continues.
     assert!(!connection.call() && !connection.call());
     assert!(!connection.lock(LATER));
     assert!(connection.lock(LATER));
-    // Bytes of its client wait until its own wait is over.
+    // Bytes of its client wait until the suspended statement continues.
     assert!(!connection.stir(true));
     assert!(!connection.is_late(LATER / 2) && connection.is_late(LATER));
     assert!(connection.call() && !connection.call(), "it is queued already");
     assert_eq!(connection.waits_until(), None);
     let left = connection.look();
     assert!(left.stirred && left.ended && !left.late);
-    // That it was called meanwhile is not overlooked by the look.
+    // The check does not lose the call that came meanwhile.
     assert!(!connection.lock(LATER));
     assert!(connection.lock(LATER));
     assert!(connection.expire() && !connection.expire());
     assert!(connection.rest(LATER) && connection.waits_until() == Some(LATER));
 }
 
-/// However grants and those who go on meet, each wait is ended by a call, and nobody has a
-/// connection beside another.
+/// In any order of grants and continuing workers, a call ends each wait, and no two threads hold a
+/// connection.
 #[test]
 fn calls_from_everywhere_end_every_wait() {
     const WAITS: usize = 5_000;
@@ -102,7 +102,8 @@ fn calls_from_everywhere_end_every_wait() {
     });
 }
 
-/// One worker at a time, and after the last stir always one more look.
+/// One worker at a time holds the connection, and after the last event there is always one more
+/// check.
 #[test]
 fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {
     let connection = connection();
@@ -138,7 +139,7 @@ fn the_timer_is_woken_for_whoever_waits_for_less_than_was_known() {
     assert!(!rung());
     timer.note(LATER / 2);
     assert!(rung());
-    // One who was overlooked, because it came to wait only now.
+    // A connection that the sweep missed, because it began to wait only now.
     let next = timer.sweep(|| {
         timer.note(LATER * 2);
         Some(LATER * 3)
@@ -172,7 +173,7 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     assert_eq!(started.load(SeqCst), 2);
     thread_pool.come_back();
     assert!(thread_pool.is_over());
-    // The one too many rests until it is called; nobody is started for that.
+    // The surplus worker rests until it is called; no thread is started for that.
     thread::together(2, |number| {
         if number == 0 {
             let rests = Cell::new(false);
@@ -182,7 +183,7 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
                 std::thread::yield_now();
             }
             thread_pool.leave();
-            // It is spare only after it counts as such.
+            // Wait until it counts as spare.
             while thread_pool.spare() == 0 {
                 std::thread::yield_now();
             }
@@ -200,7 +201,7 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     assert_eq!(started.load(SeqCst), 2, "nobody is started at the end");
 }
 
-/// As one does where another listens and little is to be done.
+/// As a worker does when another one listens and there is little work.
 #[test]
 fn one_that_steps_back_does_not_run_until_it_is_called() {
     let thread_pool = ThreadPool::new(2);
@@ -208,7 +209,7 @@ fn one_that_steps_back_does_not_run_until_it_is_called() {
     thread_pool.call(nobody).unwrap();
     assert!(thread_pool.is_alone() && thread_pool.is_short());
     thread_pool.call(nobody).unwrap();
-    // The sleeper has woken, and found no worker missing while this one ran.
+    // The sleeper has woken, and found no worker missing because this one was running.
     assert!(thread_pool.steps_back(|| unreachable!("nobody would see what comes")));
     assert!(!thread_pool.is_alone() && !thread_pool.is_short(), "it counts as before");
     thread::together(2, |number| {

@@ -13,13 +13,13 @@ use spillway_base::Result;
 use spillway_base::sleepers::Sleepers;
 use spillway_base::thread::JoinHandle;
 
-/// A spare worker that nobody called for so long ends.
+/// A spare worker that was not called for this time ends.
 const SPARE_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct ThreadPoolState {
     spare: usize,
-    /// Spare ones that were called and have not come yet.
+    /// The spare workers that were called and have not woken yet.
     called: usize,
     ending: bool,
     threads: Vec<JoinHandle<()>>,
@@ -27,7 +27,7 @@ struct ThreadPoolState {
 
 pub(super) struct ThreadPool {
     most: usize,
-    /// More that may run, because all others are long at theirs.
+    /// The additional workers that may run, because all others run long statements.
     extra: AtomicUsize,
     running: AtomicUsize,
     pub(super) sleepers: Sleepers,
@@ -52,19 +52,20 @@ impl ThreadPool {
         }
     }
 
-    /// How many may run.
+    /// The number of workers that may run.
     pub(super) fn most(&self) -> usize {
         self.most + self.extra.load(SeqCst)
     }
 
-    /// Lets one more run than there are: those that came back from a wait may be too many by far.
+    /// Allows one more worker than are running. Many more than the setting may be running, because
+    /// they came back from waits.
     pub(super) fn stretch(&self) {
         let extra = (self.running.load(SeqCst) + 1).saturating_sub(self.most);
         self.extra.fetch_max(extra, SeqCst);
     }
 
-    /// Lets no more run than there should, where fewer than that are at work. Whether that is how
-    /// it is now.
+    /// Withdraws the additional workers if fewer than the setting are at work. Returns whether
+    /// there are none now.
     pub(super) fn shrink(&self) -> bool {
         let at_work = self.running.load(SeqCst).saturating_sub(self.sleeping());
         if at_work < self.most {
@@ -77,13 +78,13 @@ impl ThreadPool {
         self.sleepers.asleep()
     }
 
-    /// The calling worker waits.
+    /// Called when the calling worker begins to wait.
     pub(super) fn leave(&self) {
         self.waiting.fetch_add(1, SeqCst);
         self.running.fetch_sub(1, SeqCst);
     }
 
-    /// The calling worker goes on; there may be too many then, until one has nothing in hand.
+    /// Called when the calling worker continues. Too many may run then, until one of them is idle.
     pub(super) fn come_back(&self) {
         self.running.fetch_add(1, SeqCst);
         self.waiting.fetch_sub(1, SeqCst);
@@ -102,7 +103,7 @@ impl ThreadPool {
             && self.waiting.load(SeqCst) == waiting
     }
 
-    /// Whether all that there are wait, or are spare.
+    /// Whether all workers wait or are spare.
     pub(super) fn none_runs(&self) -> bool {
         self.running.load(SeqCst) == 0
     }
@@ -112,12 +113,12 @@ impl ThreadPool {
         self.running.load(SeqCst) == 1 && self.waiting.load(SeqCst) == 0 && self.sleeping() == 0
     }
 
-    /// Whether it is not the end.
+    /// Whether the pool is not ending.
     pub(super) fn goes_on(&self) -> bool {
         !self.ending.load(SeqCst)
     }
 
-    /// Has one more run: a spare one, or one that `start` makes.
+    /// Runs one more worker, if allowed: a spare one, or one that `start` creates.
     pub(super) fn call(&self, start: impl FnOnce() -> Result<JoinHandle<()>>) -> Result<()> {
         let mut state = self.state.lock();
         let place = |running: usize| (running < self.most()).then_some(running + 1);
@@ -141,14 +142,13 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Whether more run than may.
+    /// Whether more workers run than allowed.
     pub(super) fn is_over(&self) -> bool {
         self.running.load(SeqCst) > self.most()
     }
 
-    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called,
-    /// and does `before` when that is settled and it counts as running no more. `false` where it is
-    /// to end.
+    /// Called by an idle worker. If too many run, it is spare until it is called; it calls `before`
+    /// once it no longer counts as running. Returns `false` if it must end.
     pub(super) fn stays(&self, before: impl FnOnce()) -> bool {
         if !self.goes_on() {
             return false;
@@ -160,9 +160,9 @@ impl ThreadPool {
         self.is_spare(before)
     }
 
-    /// Called by a worker with nothing in hand that is not needed just now, since another sleeps:
-    /// as if too many ran. The sleeper may have woken and found none missing: then it goes
-    /// on.
+    /// Called by an idle worker that is not needed now because another one sleeps. It acts as if
+    /// too many ran. But the sleeper may have woken and found no worker missing; then this worker
+    /// continues.
     pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
         self.running.fetch_sub(1, SeqCst);
         if self.sleeping() == 0 {
@@ -172,8 +172,7 @@ impl ThreadPool {
         self.is_spare(before)
     }
 
-    /// Waits until it is called, having been counted off those that run. `false` where it is to
-    /// end.
+    /// Waits until it is called. It no longer counts as running. Returns `false` if it must end.
     fn is_spare(&self, before: impl FnOnce()) -> bool {
         before();
         let mut state = self.state.lock();
@@ -195,7 +194,7 @@ impl ThreadPool {
         stays
     }
 
-    /// How many there are, whatever they do.
+    /// The number of workers in any state.
     pub(super) fn threads(&self) -> usize {
         self.state.lock().threads.iter().filter(|thread| !thread.is_finished()).count()
     }
@@ -205,7 +204,7 @@ impl ThreadPool {
         self.state.lock().spare
     }
 
-    /// Ends all of them; those to be joined.
+    /// Ends all workers, and returns the threads to join.
     pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
         let mut state = self.state.lock();
         state.ending = true;
@@ -219,7 +218,7 @@ impl ThreadPool {
 mod tests {
     use super::*;
 
-    /// However many came back, there is place for one more at once.
+    /// After any number of workers came back, one more may run at once.
     #[test]
     fn one_more_may_run_than_those_who_are_long_at_something() {
         let thread_pool = ThreadPool::new(2);
@@ -233,7 +232,7 @@ mod tests {
         assert!(thread_pool.is_over() && !thread_pool.is_short());
         thread_pool.stretch();
         assert!(thread_pool.most() == 6 && thread_pool.is_short() && !thread_pool.is_over());
-        // There is place for one as it is.
+        // There is room for one already.
         thread_pool.stretch();
         assert_eq!(thread_pool.most(), 6);
         thread_pool.leave();

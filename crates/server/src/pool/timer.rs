@@ -27,7 +27,7 @@ impl Timer {
         self.alarm.as_fd()
     }
 
-    /// A connection that is not busy any more waits until then.
+    /// Records the deadline of a connection that is not busy any more.
     pub(super) fn note(&self, until: Duration) {
         let until_ns = until.as_nanos() as u64;
         if until_ns < self.next_ns.load(SeqCst)
@@ -37,17 +37,18 @@ impl Timer {
         }
     }
 
-    /// Has it looked at once.
+    /// Makes a sweep due at once.
     pub(super) fn ring(&self) {
-        // It counts to more than there will ever be.
+        // The counter never overflows.
         let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
     }
 
-    /// Looks for who is due: `look` answers when the first of those who wait is. Answers when to
-    /// look again.
+    /// Finds the connections that are due: `look` returns the earliest deadline of the waiting
+    /// ones. Returns when to sweep again.
     pub(super) fn sweep(&self, look: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
         let _ = rustix::io::read(&self.alarm, &mut [0; 8]);
-        // First: who comes to wait while this looks, and is overlooked, finds no other number here.
+        // Store this first: a connection that begins to wait during the sweep, and that the sweep
+        // misses, then finds no earlier time here.
         self.next_ns.store(u64::MAX, SeqCst);
         let due_ns = look().map_or(u64::MAX, |due| due.as_nanos() as u64);
         let next_ns = due_ns.min(self.next_ns.fetch_min(due_ns, SeqCst));

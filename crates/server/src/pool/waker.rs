@@ -6,8 +6,8 @@ use std::task::{Wake, Waker};
 use super::Pool;
 use super::connection_slot::ConnectionSlot;
 
-/// Called when a connection's statement can continue. It keeps neither the pool nor the
-/// connection.
+/// Called when a connection's statement can continue. It keeps neither the pool nor the connection
+/// alive.
 pub(super) fn waker(pool: Weak<Pool>, connection: &Arc<ConnectionSlot>) -> Waker {
     Waker::from(Arc::new(Call { pool, connection: Arc::downgrade(connection) }))
 }
@@ -28,13 +28,14 @@ impl Wake for Call {
 }
 
 impl Pool {
-    /// Queues a connection whose statement need not wait any more.
+    /// Queues a connection whose statement can continue.
     fn push_called(&self, connection: Arc<ConnectionSlot>) {
         let mut work = self.work.lock();
         work.put_called(connection);
         let others = work.called() > 1;
         drop(work);
-        // A worker that looks soon continues with one, and may be busy before it takes the rest.
+        // A worker that checks the queue soon continues with one of them, and may be busy before it
+        // takes the rest.
         if others {
             self.ring_if_asleep();
         } else {

@@ -11,18 +11,18 @@ use spillway_sql::SqlError;
 
 use super::connection_slot::ConnectionSlot;
 
-/// Something to do for a client.
+/// A piece of work for a client.
 pub(super) enum Item {
-    /// Its commit has ended.
+    /// The outcome of its commit is known.
     Answer(Arc<ConnectionSlot>, Result<(), SqlError>),
-    /// It has sent something, or its statement need not wait any more.
+    /// It has sent something, or its statement can continue.
     Command(Arc<ConnectionSlot>),
 }
 
 /// The queue.
 #[derive(Default)]
 pub(super) struct WorkQueue {
-    /// Those whose statements were left for a row.
+    /// The connections whose suspended statements can continue.
     called: VecDeque<Arc<ConnectionSlot>>,
     answers: VecDeque<(Arc<ConnectionSlot>, Result<(), SqlError>)>,
     commands: VecDeque<Arc<ConnectionSlot>>,
@@ -33,7 +33,7 @@ impl WorkQueue {
         self.called.is_empty() && self.answers.is_empty() && self.commands.is_empty()
     }
 
-    /// Statements that were left for a row and need not wait any more.
+    /// The number of suspended statements that can continue.
     pub(super) fn called(&self) -> usize {
         self.called.len()
     }
@@ -62,7 +62,8 @@ impl WorkQueue {
         self.commands.push_back(connection);
     }
 
-    /// The next item. While the log is `overdue` there is no command, because it is written first.
+    /// The next item. While the log is `overdue`, no command is returned, because the log is
+    /// written first.
     pub(super) fn next(&mut self, overdue: bool) -> Option<Item> {
         if let Some(connection) = self.called.pop_front() {
             return Some(Item::Command(connection));

@@ -11,7 +11,7 @@ use spillway_server::{ServerSettings, TlsFiles};
 
 use crate::client::{CACHING, Client, Options, TestServer, shown, until};
 
-/// Unauthenticated connections that the server admits, however few may log in.
+/// The unauthenticated connections that the server admits, even if fewer may log in.
 const UNAUTHENTICATED: usize = 16;
 
 fn server(connections_max: usize, folder: &Path) -> TestServer {
@@ -37,14 +37,14 @@ fn unauthenticated(server: &TestServer) -> f64 {
     figure(server, "connections_unauthenticated_now")
 }
 
-/// A client that was greeted, and says nothing.
+/// A client that was greeted and sends nothing.
 fn silent(server: &TestServer) -> TcpStream {
     let mut stream = server.tcp();
     stream.read_exact(&mut [0; 5]).unwrap();
     stream
 }
 
-/// Whether the server closed a connection, after all that it sent.
+/// Whether the server closed a connection after everything that it sent.
 fn is_closed(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     loop {
@@ -73,7 +73,7 @@ fn silent_connections_keep_nobody_out() {
     let mut extra = server.client();
     extra.run("SELECT 1");
     assert_eq!(server.options().log_in(&server).err(), Some(1040));
-    // The oldest made way, and the newest that still fit are there.
+    // The oldest connections were closed, and the newest that fit are open.
     until(|| is_closed(&flood[0]));
     assert!(!is_closed(&flood[5 * UNAUTHENTICATED - 1]));
     assert!(figure(&server, "connections_evicted_total") >= 4.0 * UNAUTHENTICATED as f64);
@@ -89,7 +89,7 @@ fn silent_connections_keep_nobody_out() {
 fn a_flood_from_one_address_leaves_others_alone() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(1, folder.path());
-    // It has come first, and over another way.
+    // It has come first, over another entrance.
     let mut early = UnixStream::connect(folder.path().join("public.sock")).unwrap();
     until(|| unauthenticated(&server) == 1.0);
     let flood: Vec<_> = (0..3 * UNAUTHENTICATED).map(|_| silent(&server)).collect();
@@ -121,13 +121,13 @@ fn a_client_that_leaves_before_its_login_leaves_nothing() {
         match round % 4 {
             0 => {}
             1 => drop(client.greeting().unwrap()),
-            // It is asked for the answer of another plugin.
+            // The server switches it to another plugin.
             2 => {
                 client.greeting().unwrap();
                 client.send(&hello(flags, b"caching\0\x01xdialog\0"));
                 client.packet().unwrap();
             }
-            // It asks for TLS, and does not begin it.
+            // It requests TLS, and does not begin the handshake.
             _ => {
                 client.greeting().unwrap();
                 client.send(&hello(flags | Can::CLIENT_SSL, b""));
@@ -144,7 +144,7 @@ fn a_client_that_leaves_before_its_login_leaves_nothing() {
 fn logins_that_stop_halfway_make_way_too() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(1, folder.path());
-    // Each holds a thread, which waits for the rest of the handshake.
+    // Each occupies a thread, which waits for the rest of the handshake.
     let mut halfway: Vec<_> = (0..UNAUTHENTICATED)
         .map(|_| {
             let mut client = Client::over(server.tcp());
@@ -180,12 +180,12 @@ fn the_admin_socket_is_for_administrators_however_many_are_connected() {
     let admins: Vec<_> = (0..8).map(|_| log_in("root").unwrap()).collect();
     assert_eq!(figure(&server, "admin_connections_now"), 8.0);
     let most = root.run("SHOW STATUS LIKE 'Max_used_connections'");
-    // Root, the extra one, and perhaps the client that made a user and had not quite left.
+    // Root, the extra one, and perhaps the client that created a user and had not left completely.
     let most = shown(&most.rows()[0][1]);
     assert!(["2", "3"].contains(&most.as_str()), "{most}: they do not count there");
     let mut service = log_in("service").unwrap();
     assert_eq!(service.run("SELECT CURRENT_USER()").one(), "service@%");
-    // No right to, and a wrong password, which tells nothing of rights.
+    // No privilege, and a wrong password, which reveals nothing about privileges.
     assert_eq!(log_in("open").err(), Some(1227));
     let wrong = Options { database: None, ..server.options().user("open", "x") };
     assert_eq!(wrong.log_in_unix(&path).err(), Some(1045));
@@ -196,7 +196,7 @@ fn the_admin_socket_is_for_administrators_however_many_are_connected() {
     assert_eq!(change(&mut service, b"root"), Ok(()));
     assert_eq!(change(&mut service, b"open"), Err(1227));
     assert!(service.packet().is_none());
-    // They take no place of others.
+    // They take no place of other connections.
     drop((root, extra, flood));
     until(|| open().is_ok());
     let shows = log_in("root").unwrap().run("SHOW VARIABLES LIKE 'admin_socket'");

@@ -63,7 +63,7 @@ impl TestServer {
         Options::default()
     }
 
-    /// Options of a client whose results end with EOF, and of one whose end with OK.
+    /// The options of a client whose results end with EOF, and of one whose results end with OK.
     pub(crate) fn both_endings(&self) -> [Options; 2] {
         [Can::empty(), Can::CLIENT_DEPRECATE_EOF]
             .map(|flags| self.options().without(Can::CLIENT_DEPRECATE_EOF).with(flags))
@@ -76,7 +76,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";
 
-/// What proves that a client knows a password; of `password`, the password itself.
+/// The proof that a client knows a password. For the plugin with passwords in clear, the password
+/// itself.
 pub(crate) fn proof(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
     let xor = |a: &[u8], b: &[u8]| -> Vec<u8> { a.iter().zip(b).map(|(a, b)| a ^ b).collect() };
     if plugin == b"password" {
@@ -92,7 +93,7 @@ pub(crate) fn proof(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Waits for something that takes another thread's doing.
+/// Waits for something that another thread does.
 pub(crate) fn until(mut done: impl FnMut() -> bool) {
     let end = spillway_base::clock::now() + PATIENCE;
     while !done() {
@@ -101,11 +102,11 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What a client says of itself.
+/// The options of a client.
 pub(crate) struct Options {
     pub(crate) user: &'static str,
     pub(crate) password: &'static str,
-    /// Sent in place of `password` when the server asks for the password itself.
+    /// Sent in place of `password` when the server requests the password itself.
     pub(crate) password_sent: Option<&'static [u8]>,
     pub(crate) database: Option<&'static str>,
     pub(crate) plugin: Option<&'static str>,
@@ -145,7 +146,7 @@ impl Options {
         Options { user, password, ..self }
     }
 
-    /// Logs in over TCP; the number of the error that refuses it.
+    /// Logs in over TCP. Returns the number of the error if it is refused.
     pub(crate) fn log_in(&self, server: &TestServer) -> Result<Client, u16> {
         self.log_in_over(Box::new(server.tcp()))
     }
@@ -167,14 +168,14 @@ impl Options {
     fn log_in_as(&self, mut client: Client) -> Result<Client, u16> {
         let greeting = client.greeting()?;
         if let Err(code) = client.say_hello(self, &greeting) {
-            // Once the stream has ended its place is free again.
+            // Once the stream has ended, its place is free again.
             while client.packet().is_some() {}
             return Err(code);
         }
         Ok(client)
     }
 
-    /// Logs in over TLS, trusting nobody but the certificate.
+    /// Logs in over TLS, trusting only the certificate.
     pub(crate) fn log_in_tls(
         &self,
         server: &TestServer,
@@ -231,14 +232,14 @@ impl TryRng for Random {
 
 impl TryCryptoRng for Random {}
 
-/// Bytes for the server alone, by the key that it told.
+/// Bytes encrypted for the server with its public key.
 fn encrypted(key: &[u8], bytes: &[u8]) -> Vec<u8> {
     let pem = std::str::from_utf8(key.strip_prefix(&[1]).unwrap()).unwrap();
     let key = rsa::PublicKey::from_public_key_pem(pem).unwrap();
     key.oaep_encrypt_with_rng::<Sha1, _>(&mut Random, bytes).unwrap()
 }
 
-/// What a command was answered.
+/// The response to a command.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Ok { affected: u64, insert_id: u64, warnings: u16, status: StatusFlags, info: String },
@@ -292,7 +293,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// What COM_STMT_PREPARE was answered.
+/// The response to COM_STMT_PREPARE.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) id: u32,
@@ -302,13 +303,13 @@ pub(crate) struct Prepared {
 
 pub(crate) struct Client {
     stream: Box<dyn Stream>,
-    /// The number of the next packet, either way.
+    /// The number of the next packet, in either direction.
     pub(crate) sequence: u8,
     flags: Can,
     cache_metadata: bool,
-    /// Whether nobody listens in.
+    /// Whether the connection is encrypted or local.
     secure: bool,
-    /// Of the last question for a proof.
+    /// The nonce of the last request for a proof.
     nonce: Vec<u8>,
 }
 
@@ -335,7 +336,7 @@ impl Client {
         }
     }
 
-    /// Reads the greeting; the number of the error in its place.
+    /// Reads the greeting. Returns the number of the error if there is one in its place.
     pub(crate) fn greeting(&mut self) -> Result<HandshakePacket<'static>, u16> {
         let greeting = self.packet().expect("a greeting");
         if greeting[0] == 0xFF {
@@ -380,16 +381,16 @@ impl Client {
         })
     }
 
-    /// Answers what the server asks for until it says OK or not.
+    /// Answers the server's requests until it sends OK or an error.
     pub(crate) fn prove(&mut self, proof: impl Fn(&[u8], &[u8]) -> Vec<u8>) -> Result<(), u16> {
         loop {
             let packet = self.packet().expect("an answer to the hello");
             match packet[0] {
                 0 => return Ok(()),
                 0xFF => return Err(u16::from_le_bytes([packet[1], packet[2]])),
-                // The fast exchange went well.
+                // The fast exchange succeeded.
                 1 if packet == [1, 3] => {}
-                // It did not, and the password itself is asked for.
+                // It failed, and the server requests the password itself.
                 1 if packet == [1, 4] && self.secure => self.send(&proof(b"password", b"")),
                 1 if packet == [1, 4] => {
                     self.send(&[2]);
@@ -413,7 +414,7 @@ impl Client {
         }
     }
 
-    /// Sends bytes that need not be packets; whether they could be.
+    /// Sends bytes that need not be packets. Returns whether that succeeded.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).and_then(|()| self.stream.flush()).is_ok()
     }
@@ -422,7 +423,7 @@ impl Client {
     pub(crate) fn send(&mut self, payload: &[u8]) {
         let mut bytes = Vec::with_capacity(payload.len() + 8);
         self.write(payload, &mut bytes);
-        // A server that has hung up is found out by what it answers.
+        // If the server has disconnected, the next read shows it.
         self.raw(&bytes);
     }
 
@@ -445,7 +446,7 @@ impl Client {
         self.send(&[&[command], rest].concat());
     }
 
-    /// Reads a payload, whose packets must be numbered on from the last; `None` at the end of the
+    /// Reads a payload, whose packet numbers must follow the last one; `None` at the end of the
     /// stream.
     pub(crate) fn packet(&mut self) -> Option<Vec<u8>> {
         let mut payload = Vec::new();
@@ -495,7 +496,7 @@ impl Client {
         self.answer_in(false)
     }
 
-    /// Reads an answer: OK, an error, or a result set with rows of either form.
+    /// Reads a response: OK, an error, or a result set with rows of either format.
     fn answer_in(&mut self, binary: bool) -> Answer {
         let packet = self.packet().expect("an answer");
         match packet[0] {
@@ -566,7 +567,7 @@ impl Client {
         self.answer()
     }
 
-    /// Runs what must go well.
+    /// Runs a statement that must succeed.
     pub(crate) fn run(&mut self, sql: impl AsRef<[u8]>) -> Answer {
         let answer = self.query(sql);
         assert!(!matches!(answer, Answer::Error { .. }), "{answer:?}");

@@ -11,27 +11,27 @@ use crate::client::{Client, TestServer, until};
 
 const ROWS: usize = 400;
 
-/// The engines. Rows of both are on the device only, after the database was opened anew.
+/// The engines. After the database was opened again, rows of both are only on the device.
 const ENGINES: [&str; 2] = ["TIERED", "MEMORY_OPTIMIZED"];
 
-/// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that
-/// is there.
+/// A server with one worker over a table `t` of which nothing is in memory, and a table `w` that is
+/// in memory.
 fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
     cold_with(disk, overlaps, false)
 }
 
-/// The same, of a table of this engine.
+/// The same with a table of this engine.
 fn cold_in(disk: &SimDisk, engine: &str, overlaps: bool) -> TestServer {
     cold_for(disk, engine, overlaps, false, 1, false)
 }
 
-/// The same, of which data files may be read past the page cache.
+/// The same, where reads of data files may bypass the page cache.
 fn cold_with(disk: &SimDisk, overlaps: bool, direct: bool) -> TestServer {
     cold_for(disk, "TIERED", overlaps, direct, 1, false)
 }
 
-/// With so many workers; `lone` ones may wait for their device where nobody else has anything to
-/// do.
+/// The same with this many workers. If `lone`, a worker may wait for its device when the others
+/// have nothing to do.
 fn cold_for(
     disk: &SimDisk,
     engine: &str,
@@ -44,8 +44,8 @@ fn cold_for(
     // Changed rows are on the device only after a flush, although reads before may have cached
     // them.
     let mut without = vec![Mechanism::RowCache];
-    // Else a statement is left for its read whether or not another worker sleeps, of which there
-    // may be one since somebody waited.
+    // Otherwise a statement is suspended for its read even if another worker sleeps, and there may
+    // be one since an earlier wait.
     without.extend((!lone).then_some(Mechanism::LoneWaits));
     without.extend((!overlaps).then_some(Mechanism::OverlappedReads));
     let open = |background_threads: bool| {
@@ -55,8 +55,7 @@ fn cold_for(
         settings.direct_reads = direct;
         Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()
     };
-    // Without threads in the background tables are flushed in one order, and lie where they always
-    // do.
+    // Without background threads, tables are flushed in a fixed order, and lie at fixed places.
     let server = TestServer::over(open(false), settings.clone());
     let mut root = server.client();
     let table = "CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))";
@@ -84,7 +83,7 @@ fn figure(server: &TestServer, name: &str) -> u64 {
     figures.find(|figure| figure.name == name).unwrap().value as u64
 }
 
-/// Statements that were left for a read.
+/// The number of statements that were suspended for a read.
 fn left(server: &TestServer) -> u64 {
     ["tiered_reads", "memory_engine_reads"]
         .map(|reads| {
@@ -190,7 +189,7 @@ fn who_waits_for_a_device_costs_no_thread() {
         }
         until(|| left(&server) == 80);
         assert!(figure(&server, "workers_now") < 5);
-        // In the tiered engine all lack the same: what says where the blocks are.
+        // In the tiered engine, all of them miss the same block index.
         let begun = ["tiered", "memory_engine"]
             .map(|of| figure(&server, &format!("{of}_reads_begun_total")));
         assert_eq!(begun, if engine == "TIERED" { [1, 0] } else { [0, 80] });
@@ -241,7 +240,7 @@ fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
 }
 
 /// ASYNC-READ-7: the server serves other clients while the first client's read is on the device,
-/// whether the read blocks its worker or not.
+/// whether or not the read blocks its worker.
 #[test]
 fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     for engine in ENGINES {
@@ -261,8 +260,8 @@ fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     }
 }
 
-/// One who came back from a wait, and is one too many, goes to rest after its statement: the read
-/// that this began is handed over all the same, though all others sleep.
+/// A worker that came back from a wait and is surplus rests after its statement. The read that the
+/// statement began is still submitted, although all other workers sleep.
 #[test]
 fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
     let disk = SimDisk::new(1);
@@ -272,28 +271,28 @@ fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
     assert_eq!(holder.run("SELECT GET_LOCK('x', 0)").one(), "1");
     send(&mut waiting, "SELECT GET_LOCK('x', 60)");
     let held = disk.hold_reads();
-    // Both of its statements come together, so that one worker goes from one to the other.
+    // Both of its statements come together, so one worker runs both.
     let scan = "SELECT SUM(n) FROM t WHERE id BETWEEN 1 AND 20";
     let both = [scan, "SELECT n FROM t WHERE id = 399"]
         .map(|sql| [&[sql.len() as u8 + 1, 0, 0, 0, 3], sql.as_bytes()].concat());
     one.raw(&both.concat());
     one.sequence = 1;
     held.wait_for(1);
-    // Two wait, and two have taken their places.
+    // Two workers wait, and two have taken their places.
     until(|| other.run("SELECT 1").one() == "1" && figure(&server, "workers_now") == 4);
     assert_eq!(left(&server), 0);
     drop(held);
     assert_eq!(one.answer().one(), "210");
     one.sequence = 1;
     assert_eq!(one.answer().one(), "399");
-    // One who rests hands over what there is when it ends, at the latest: it rests yet.
+    // A resting worker submits reads when it ends, at the latest. This one still rests.
     assert_eq!(figure(&server, "workers_now"), 4, "nobody saw to it before");
     assert!(left(&server) > 0);
     holder.run("SELECT RELEASE_LOCK('x')");
     assert_eq!(waiting.answer().one(), "1");
 }
 
-/// What the system does not take from a statement, nobody has to come by for: it is asked again.
+/// A read that the system refuses is submitted again, without another statement.
 #[test]
 fn a_read_that_the_system_refuses_is_handed_over_later() {
     for engine in ENGINES {
@@ -336,7 +335,8 @@ fn a_statement_that_is_killed_does_not_wait_for_its_device() {
     }
 }
 
-/// Its row is not locked for longer than its read takes, and its transaction is undone.
+/// A client that disconnects during a read: its row is locked no longer than its read takes, and
+/// its transaction is rolled back.
 #[test]
 fn who_goes_while_a_device_reads_leaves_nothing_behind() {
     for engine in ENGINES {
@@ -356,7 +356,8 @@ fn who_goes_while_a_device_reads_leaves_nothing_behind() {
         drop(held);
         assert_eq!(root.run("UPDATE t SET n = n + 1 WHERE id < 10").affected(), 10);
         assert_eq!(root.run("SELECT COUNT(*) FROM w").one(), "1");
-        // The server's end does not wait for the device; the database's has the read over.
+        // The server's end does not wait for the device. The end of the database completes the
+        // read.
         let held = disk.hold_reads();
         let mut one = server.client();
         let before = left(&server);
@@ -369,8 +370,8 @@ fn who_goes_while_a_device_reads_leaves_nothing_behind() {
     }
 }
 
-/// What nothing undoes is done once, whatever a statement reads after it: only the look-up of its
-/// row is left.
+/// Effects that cannot be undone happen once, whatever the statement reads after them: only the
+/// lookup of its row is repeated.
 #[test]
 fn what_a_statement_does_is_not_done_again() {
     let lock = "GET_LOCK('mine', 1)";
@@ -389,8 +390,8 @@ fn what_a_statement_does_is_not_done_again() {
     }
 }
 
-/// A row that is locked and was not looked at, as its read was left, is looked at when the
-/// statement goes on.
+/// A row that was locked but not read, because the statement was suspended, is read when the
+/// statement continues.
 #[test]
 fn no_update_is_lost_to_a_read_that_was_left() {
     let told = [false, true].map(|overlaps| {
@@ -403,7 +404,7 @@ fn no_update_is_lost_to_a_read_that_was_left() {
         other.run("UPDATE t SET n = n + 1 WHERE id = 7");
         server.instance.database().compact().unwrap();
         let before = left(&server);
-        // What the row is on is read, and is newer than the snapshot.
+        // The block of the row is read, and the row is newer than the snapshot.
         let refused = one.query("UPDATE t SET n = n + 1 WHERE id = 7");
         assert_eq!(refused.code(), 1213);
         assert_eq!(left(&server) > before, overlaps);

@@ -48,8 +48,8 @@ fn a_command_sees_what_the_one_before_it_committed() {
     }
 }
 
-/// Its answers fill the socket, and stay there; others' commits are acknowledged by the same
-/// threads.
+/// Its responses fill the socket and stay there. The same threads still acknowledge the commits of
+/// other clients.
 #[test]
 fn a_client_that_reads_no_answers_holds_up_nobody_elses() {
     let server = TestServer::start();

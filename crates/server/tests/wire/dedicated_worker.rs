@@ -13,7 +13,7 @@ use spillway_server::{ServerSettings, TlsFiles};
 use crate::client::{Client, TestServer, until};
 use crate::pool::{figure, running, send};
 
-/// Dedicated workers at once, with one worker.
+/// The most dedicated workers at once, with one worker.
 const PLACES: usize = 32;
 
 fn server(workers: usize, without: &[Mechanism]) -> TestServer {
@@ -26,7 +26,7 @@ fn stays(server: &TestServer) -> usize {
     figure(server, "dedicated_workers_now")
 }
 
-/// Has a client ask until it has a dedicated worker. No other has one.
+/// Sends commands of a client until it has a dedicated worker. No other client has one.
 fn give_it_a_worker(server: &TestServer, client: &mut Client) {
     until(|| {
         assert_eq!(client.run("SELECT 7").one(), "7");
@@ -46,7 +46,7 @@ fn dedicated_worker_2_a_busy_client_has_a_worker_until_it_is_quiet() {
     assert!(figure(&server, "dedicated_workers_total") >= 3);
 }
 
-/// Nor with one whose commits are waited for.
+/// Nor with a client whose commits wait.
 #[test]
 fn dedicated_worker_2_no_client_gets_a_worker_where_none_may() {
     let server = server(2, &[Mechanism::StickyWorkers]);
@@ -62,7 +62,7 @@ fn dedicated_worker_2_no_client_gets_a_worker_where_none_may() {
     assert_eq!(figure(&server, "dedicated_workers_total"), 0);
 }
 
-/// Where a client of TLS is, a worker cannot wait in its socket alone.
+/// For a client of TLS, a worker cannot wait only in its socket.
 #[test]
 fn dedicated_worker_2_a_client_of_tls_gets_no_worker() {
     let folder = tempfile::tempdir().unwrap();
@@ -75,8 +75,8 @@ fn dedicated_worker_2_a_client_of_tls_gets_no_worker() {
     assert_eq!(figure(&server, "dedicated_workers_total"), 0);
 }
 
-/// DEDICATED-WORKER-1: it goes, is killed, keeps the rest of a command back, or sends several at
-/// once.
+/// DEDICATED-WORKER-1: the client disconnects, is killed, delays the rest of a command, or sends
+/// several commands at once.
 #[test]
 fn dedicated_worker_1_bytes_of_a_client_with_a_worker_are_seen() {
     let server = server(1, &[]);
@@ -115,12 +115,12 @@ fn dedicated_worker_1_bytes_of_a_client_with_a_worker_are_seen() {
     }
 }
 
-/// DEDICATED-WORKER-1: what comes byte by byte holds no worker, however long its end takes to come.
+/// DEDICATED-WORKER-1: a command that comes byte by byte occupies no worker, however long it takes.
 #[test]
 fn dedicated_worker_1_who_sends_a_command_piece_by_piece_is_left() {
     const BYTES: usize = 5_000;
     let server = server(2, &[]);
-    // Each byte goes by itself.
+    // Each byte is sent alone.
     let stream = server.tcp();
     stream.set_nodelay(true).unwrap();
     let mut client = server.options().log_in_over(Box::new(stream)).unwrap();
@@ -151,7 +151,7 @@ fn dedicated_worker_1_who_sends_a_command_piece_by_piece_is_left() {
     assert_eq!(drips.join().unwrap(), "5");
 }
 
-/// DEDICATED-WORKER-1: its time runs out.
+/// DEDICATED-WORKER-1: its time limit passes.
 #[test]
 fn dedicated_worker_1_who_is_quiet_for_too_long_is_let_go_of() {
     let server = server(1, &[]);
@@ -179,7 +179,7 @@ fn dedicated_worker_3_none_stays_where_more_ask_than_there_are_places() {
     }
 }
 
-/// DEDICATED-WORKER-4: with one worker, and others who ask meanwhile.
+/// DEDICATED-WORKER-4: with one worker, and other clients that send commands meanwhile.
 #[test]
 fn dedicated_worker_4_a_long_statement_of_a_client_with_a_worker_blocks_no_other() {
     let server = server(1, &[]);
@@ -193,13 +193,13 @@ fn dedicated_worker_4_a_long_statement_of_a_client_with_a_worker_blocks_no_other
     for _ in 0..3 {
         give_it_a_worker(&server, &mut client);
         send(&mut client, long);
-        // Long enough that it is not looked any more whether all are stuck.
+        // Long enough that the stall detector has stopped checking.
         Clock::system().sleep(Duration::from_millis(100));
         until(|| running(&mut root, long) == 1);
         (0..50).for_each(|_| assert_eq!(root.run("SELECT 1").one(), "1"));
         root.run(format!("KILL QUERY {id}"));
         assert_eq!(client.answer().code(), 1317);
-        // It is left after what is long.
+        // The dedicated worker leaves it after a long statement.
         give_it_a_worker(&server, &mut client);
         let before = figure(&server, "dedicated_workers_total");
         assert_eq!(client.run("SELECT COUNT(*) FROM t a, t b").one(), "90000");
@@ -208,8 +208,8 @@ fn dedicated_worker_4_a_long_statement_of_a_client_with_a_worker_blocks_no_other
     }
 }
 
-/// A wait for a row that a client with a dedicated worker holds ends when it releases it, and the
-/// other way about.
+/// A wait for a row that a client with a dedicated worker holds ends when that client releases it,
+/// and vice versa.
 #[test]
 fn rows_go_to_and_from_clients_with_workers() {
     let server = server(1, &[]);
@@ -230,7 +230,7 @@ fn rows_go_to_and_from_clients_with_workers() {
     }
 }
 
-/// DEDICATED-WORKER-1 to DEDICATED-WORKER-4, under a load of many clients: all answers are right.
+/// DEDICATED-WORKER-1 to DEDICATED-WORKER-4, under a load of many clients: all responses are right.
 #[test]
 fn whatever_clients_do_they_are_answered() {
     const CLIENTS: usize = 12;
@@ -249,7 +249,7 @@ fn whatever_clients_do_they_are_answered() {
             let mut client = server.client();
             let mut own = 0;
             for step in 0..STEPS {
-                // Now and then they only read, long enough for a dedicated worker.
+                // Occasionally they only read, long enough for a dedicated worker.
                 let reads_until = clock::now() + READS;
                 let mut reads_on = step % 100 == 99;
                 loop {

@@ -5,7 +5,7 @@ use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;
 use spillway_sql::Instance;
 
-/// Columns, and a value of each that is not NULL; more values follow where one says little.
+/// Columns, and a value of each that is not NULL; more values follow if one is not enough.
 const COLUMNS: [(&str, &str, &[&str]); 31] = [
     ("ti", "TINYINT", &["-128", "127", "0"]),
     ("tu", "TINYINT UNSIGNED", &["255"]),
@@ -54,7 +54,7 @@ impl Both {
         Both(client(vec![]), client(vec![Mechanism::RowFields]))
     }
 
-    /// What both answer to a command.
+    /// The response to a command, which both must give.
     fn command(&mut self, command: &[u8], of: &str) -> Vec<u8> {
         let with = self.0.command(command).unwrap().to_vec();
         let without = self.1.command(command).unwrap();
@@ -73,25 +73,25 @@ impl Both {
         self.command(&[b"\x03", sql.as_bytes()].concat(), sql);
     }
 
-    /// Asks as text, and prepared.
+    /// Runs a statement as text and as a prepared statement.
     fn ask(&mut self, sql: &str) {
         self.change(sql);
         let prepared = self.command(&[b"\x16", sql.as_bytes()].concat(), sql);
         let id = &prepared[5..9];
         self.command(&[b"\x17", id, &[0, 1, 0, 0, 0]].concat(), sql);
-        // Once more, now that its columns are known.
+        // Run it again, now that its columns are known.
         self.command(&[b"\x17", id, &[0, 1, 0, 0, 0]].concat(), sql);
         self.close(id);
     }
 
-    /// A statement is closed without an answer.
+    /// Closing a statement has no response.
     fn close(&mut self, id: &[u8]) {
         for client in [&mut self.0, &mut self.1] {
             assert!(client.command(&[b"\x19", id].concat()).unwrap().is_empty());
         }
     }
 
-    /// Asks for columns of `t` in the ways that go over rows as they are stored.
+    /// Selects columns of `t` in the ways that read stored rows in place.
     fn ask_for(&mut self, columns: &str) {
         self.ask(&format!("SELECT {columns} FROM t WHERE id BETWEEN 2 AND 300"));
         self.ask(&format!("SELECT {columns} FROM t WHERE id > 1 AND u <> 3 LIMIT 3, 9"));
@@ -100,7 +100,7 @@ impl Both {
         self.ask(&format!("SELECT {columns} FROM t WHERE id IN (1, 5, 7)"));
     }
 
-    /// Asks for columns alone, beside each other, many and all.
+    /// Selects columns singly, in pairs, many and all.
     fn ask_for_all(&mut self, columns: &[&str]) {
         for column in columns {
             self.ask_for(column);
@@ -174,7 +174,7 @@ fn fields_of_rows_from_before_a_change_are_told_as_values_are() {
 fn fields_of_entries_are_told_as_values_are() {
     let mut both = Both::new();
     create(&mut both);
-    // More whole numbers than are read as such, among others; those that are NULL too.
+    // More integers than the fast path reads, among other columns, also with NULLs.
     both.change("CREATE INDEX wholes ON t (u, ti, iu, bi, bu, si, mi)");
     both.change("CREATE INDEX mixed ON t (i, vb, bo, da)");
     for sql in [

@@ -83,7 +83,7 @@ fn payloads_of_exactly_and_about_a_packet_come_through_both_ways() {
         CHUNK - head,
         CHUNK - head + 1,
         2 * CHUNK - head,
-        // Those of rows: a zero, a bitmap, nine bytes of length or four, and the body.
+        // The heads of rows: a zero, a bitmap, nine bytes of length or four, and the body.
         CHUNK - 2 - 4,
         CHUNK - 2 - 4 - 1,
         CHUNK,
@@ -129,7 +129,7 @@ fn any_bytes_end_in_an_answer_or_a_closed_connection() {
         let known = round % 2 == 0;
         let mut noise = vec![0; rng.below(300) as usize];
         rng.fill(&mut noise);
-        // A length that the client keeps, so that the server has no reason to wait.
+        // A length that the client honours, so the server need not wait.
         if round % 4 < 2 {
             let len = noise.len() as u32;
             let sequence = u8::from(!known);
@@ -143,7 +143,7 @@ fn any_bytes_end_in_an_answer_or_a_closed_connection() {
             Client::over(stream)
         };
         client.raw(&noise);
-        // It may have hung up already.
+        // It may have disconnected already.
         let _ = writer.shutdown(std::net::Shutdown::Write);
         let mut rest = Vec::new();
         let _ = std::io::Read::read_to_end(&mut &writer, &mut rest);
@@ -155,7 +155,7 @@ fn any_bytes_end_in_an_answer_or_a_closed_connection() {
 fn every_command_byte_is_answered_or_needs_no_answer() {
     let server = TestServer::start();
     let mut client = server.options().with(Can::CLIENT_FOUND_ROWS).log_in(&server).unwrap();
-    // Those that are not offered, with and without something after them.
+    // The unsupported commands, with and without a payload.
     for command in (0x05..=0x08)
         .chain([0x0B, 0x0D, 0x0F, 0x10, 0x12, 0x13, 0x14, 0x15, 0x1D, 0x1E, 0x20, 0x77, 0xFA, 0xFF])
     {

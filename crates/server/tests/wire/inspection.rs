@@ -7,7 +7,7 @@ use spillway_server::MetricsPage;
 
 use crate::client::TestServer;
 
-/// The body of a page that is there.
+/// The body of an existing page.
 fn get(page: &MetricsPage, path: &str) -> String {
     let mut stream = TcpStream::connect(page.address()).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", page.address()).unwrap();
@@ -18,7 +18,7 @@ fn get(page: &MetricsPage, path: &str) -> String {
     body.to_owned()
 }
 
-/// The figures behind a name in JSON, where they are numbers.
+/// The numbers behind a name in JSON.
 fn figures(json: &str, name: &str) -> Vec<u64> {
     let name = format!("\"{name}\":");
     let values = json.split(&name).skip(1);
@@ -46,8 +46,8 @@ fn temperatures_and_compactions_are_told_while_statements_run() {
     for from in 0..400 {
         client.run(format!("SELECT COUNT(*) FROM seats WHERE id BETWEEN {from} AND {}", from + 9));
     }
-    // A transaction that is open keeps nobody from looking, and nobody who looks keeps it from
-    // going on.
+    // An open transaction does not block an inspection, and an inspection does not block the
+    // transaction.
     client.run("BEGIN");
     client.run("UPDATE seats SET holder = 'y' WHERE id = 7");
 

@@ -62,7 +62,8 @@ fn commands_have_a_longest_length_and_logins_a_shorter_one() {
     client.run("SET GLOBAL max_allowed_packet = 20971520");
     assert_eq!(client.run("SELECT @@max_allowed_packet").one(), (64 << 20).to_string());
     let mut client = server.client();
-    // The longest, then one byte more: it is read to its end, so that the answer is heard.
+    // The longest packet, then one byte more: it is read to its end, so that the client reads the
+    // response.
     for (len, code) in [((20 << 20) - 1, None), (20 << 20, Some(1153)), (50 << 20, Some(1153))] {
         let mut client = server.client();
         client.command(0x0E, &vec![b' '; len]);
@@ -77,7 +78,7 @@ fn commands_have_a_longest_length_and_logins_a_shorter_one() {
     assert_eq!(client.ping().affected(), 0);
     let mut stranger = Client::over(server.tcp());
     stranger.greeting().unwrap();
-    // Announced is enough.
+    // Announcing the length is enough.
     assert!(stranger.raw(&[0, 0, 2, 1]));
     stranger.sequence = 2;
     assert_eq!(stranger.answer().code(), 1153);
@@ -113,15 +114,15 @@ fn what_is_never_answered_is_not_when_it_does_not_fit_either() {
     let mut client = server.client();
     let [first, second] = [(); 2].map(|()| client.prepare("SELECT ?").unwrap().id);
     let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - (2 << 20));
-    // A piece of a parameter, after one that did fit: the execution says so, and the one after it
-    // has none.
+    // A piece of a parameter, after one that did fit: the next execution reports the error, and the
+    // one after it does not.
     let piece = |len: usize| [&first.to_le_bytes()[..], &[0, 0], &vec![b'x'; len]].concat();
     client.command(0x18, &piece(10));
     client.command(0x18, &piece(5 << 20));
     assert_eq!(client.ping().affected(), 0);
     assert_eq!(client.execute(first, &[0, 1, 253, 0]).code(), 1041);
     assert_eq!(client.execute(first, &[0, 1, 253, 0, 1, b'y']).one(), "y");
-    // The end of a statement, with more after its number than anybody asked for.
+    // A command that closes a statement, with extra bytes after its number.
     client.command(0x19, &[&second.to_le_bytes()[..], &vec![0; 5 << 20]].concat());
     assert_eq!(client.ping().affected(), 0);
     assert_eq!(client.execute(second, &[0, 1, 253, 0, 1, b'y']).code(), 1243);
@@ -178,8 +179,8 @@ fn who_begins_a_command_has_to_end_it() {
     assert!(client.packet().is_none());
 }
 
-/// Asks for more than fits between server and client, and reads none of it. The connection's
-/// number.
+/// Requests more than fits between server and client, and reads none of it. Returns the
+/// connection's number.
 fn takes_nothing(client: &mut Client) -> String {
     let id = client.run("SELECT CONNECTION_ID()").one();
     client.command(3, b"SELECT REPEAT('x', 40000000), REPEAT('y', 40000000)");
@@ -198,7 +199,7 @@ fn who_takes_no_answer_is_let_go_in_time_or_when_killed() {
     stuck.run("SET net_write_timeout = 1");
     let id = takes_nothing(&mut stuck);
     until(|| !is_connected(&mut root, &id));
-    // This one would be waited for longer than the test waits.
+    // The wait for this one would be longer than the test.
     let mut killed = server.client();
     let id = takes_nothing(&mut killed);
     assert_eq!(killed.packet().unwrap(), [2], "its answer has begun");
@@ -214,7 +215,7 @@ fn who_does_not_say_who_it_is_is_let_go_however_slowly_it_speaks() {
     silent.greeting().unwrap();
     let mut slow = Client::over(server.tcp());
     slow.greeting().unwrap();
-    // A byte at a time, for as long as it is taken.
+    // One byte at a time, as long as it is taken.
     let mut sent = 0;
     while slow.raw(if sent < 3 { &[80, 0, 0, 1][sent..=sent] } else { &[1] }) {
         sent += 1;
@@ -235,7 +236,7 @@ fn a_killed_connection_ends_though_it_is_idle() {
     root.run(format!("KILL {id}"));
     assert!(idle.packet().is_none());
     assert_eq!(root.query(format!("KILL {id}0")).code(), 1094);
-    // A query that is killed leaves its connection, a connection takes its transaction along.
+    // A killed query leaves its connection open. A killed connection rolls its transaction back.
     let mut writer = server.client();
     writer.run("CREATE TABLE t (id INT PRIMARY KEY)");
     writer.run("BEGIN");
@@ -263,7 +264,7 @@ fn a_socket_makes_way_only_if_it_is_one_and_nobody_answers() {
     assert!(text.contains("no socket"), "{text}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     std::fs::remove_file(&path).unwrap();
-    // Left by a server that was killed.
+    // A socket that a killed server left.
     drop(UnixListener::bind(&path).unwrap());
     let server = start().unwrap();
     let mut client = Options::default().log_in_unix(&path).unwrap();
@@ -272,7 +273,7 @@ fn a_socket_makes_way_only_if_it_is_one_and_nobody_answers() {
     assert!(text.contains("another server"), "{text}");
     server.stop();
     assert!(!path.exists());
-    // Another's in its place is left alone.
+    // Another server's socket in its place is not removed.
     let server = start().unwrap();
     std::fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();

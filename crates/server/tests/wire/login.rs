@@ -52,7 +52,7 @@ fn a_client_without_plugins_has_the_native_one() {
     assert!(old("native", "secret").log_in(&server).is_ok());
     assert_eq!(old("native", "wrong").log_in(&server).err(), Some(1045));
     assert_eq!(old("caching", "secret").log_in(&server).err(), Some(1251));
-    // It changes its user by the nonce that it was greeted with.
+    // It changes its user with the nonce of the greeting.
     let mut client = Client::over(server.tcp());
     let greeting = client.greeting().unwrap();
     let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION;
@@ -69,7 +69,7 @@ fn a_client_without_plugins_has_the_native_one() {
     assert_eq!(client.run("SELECT CURRENT_USER()").one(), "native@%");
 }
 
-/// The plugin that a user is asked for who begins with one that nobody has.
+/// The plugin that the server requests from a user that begins with an unknown plugin.
 fn asked_for(server: &TestServer, user: &str) -> Vec<u8> {
     let mut client = Client::over(server.tcp());
     client.greeting().unwrap();
@@ -149,18 +149,18 @@ fn who_names_a_character_set_that_is_not_converted_is_warned() {
         assert_eq!(told.rows().len(), usize::from(warnings));
         assert!(told.rows().iter().all(|row| shown(&row[2]).contains("utf8mb4")));
         assert_eq!(client.run("SELECT @@character_set_client").one(), "utf8mb4");
-        // Of a change of user as well, which says it in two bytes.
+        // Also for a change of user, which has the collation in two bytes.
         let change = [b"root\0\0\0", &collation.to_le_bytes()[..]].concat();
         client.command(0x11, &change);
         let Answer::Ok { warnings: changed, .. } = client.answer() else { panic!("not let in") };
         assert_eq!(changed, warnings, "{collation}");
         warnings
     };
-    // None, ASCII, three bytes, four, four of MySQL 8, and bytes.
+    // No collation, ASCII, three bytes, four, four of MySQL 8, and binary.
     for collation in [0, 11, 65, 33, 83, 192, 45, 46, 224, 255, 63] {
         assert_eq!(warnings(collation), 0, "{collation}");
     }
-    // latin1, latin2, cp1251, gbk, and one that there is not.
+    // latin1, latin2, cp1251, gbk, and one that does not exist.
     for collation in [8, 9, 51, 28, 254] {
         assert_eq!(warnings(collation), 1, "{collation}");
     }
@@ -177,7 +177,8 @@ fn hellos_that_make_no_sense_are_refused() {
         assert!(client.packet().is_none());
         answer
     };
-    // The protocol before 4.1, nothing, TLS that is not offered, and a hello cut at every length.
+    // The protocol before 4.1, nothing, TLS that is not offered, and a hello truncated at every
+    // length.
     assert_eq!(hello(&[0; 40]), 1043);
     assert_eq!(hello(&[]), 1043);
     let ssl = (Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SSL).bits().to_le_bytes();
@@ -210,7 +211,7 @@ fn users_are_changed_by_a_new_proof_and_take_nothing_along() {
     client.run("SET @mine = 1");
     client.run("BEGIN");
     for user in ["native", "caching"] {
-        // An answer to the greeting is not believed: the client is asked again.
+        // A proof for the greeting's nonce is not accepted: the client is asked again.
         let change = [user.as_bytes(), b"\0\x01xtest\0\x2D\0mysql_native_password\0"].concat();
         client.command(0x11, &change);
         client.prove(|plugin, nonce| proof(plugin, "secret", nonce)).unwrap();
@@ -284,17 +285,18 @@ fn failed_logins_are_counted_and_slowed() {
     (0..3).for_each(|_| assert_eq!(guess(), 1045));
     let start = clock::now();
     assert_eq!(guess(), 1045);
-    // At least so long: the delay is what is promised.
+    // At least this long: the delay is guaranteed.
     assert!(clock::now() - start >= Duration::from_millis(50));
     assert_eq!(denied(&mut root), before + 4);
     assert!(server.options().user("guessed", "secret").log_in(&server).is_ok());
-    // A name that nobody has is treated alike.
+    // A name that no user has is treated the same.
     let stranger = || server.options().user("nobody", "wrong").log_in(&server).err().unwrap();
     (0..4).for_each(|_| assert_eq!(stranger(), 1045));
     assert_eq!(denied(&mut root), before + 8);
 }
 
-/// How a client of `caching_sha2_password` was let in, or not: by its fast answer alone?
+/// Whether a client of `caching_sha2_password` was admitted by its fast answer alone; an error if
+/// it was refused.
 fn lets_in_by_fast_answer(server: &TestServer, user: &str, password: &str) -> Result<bool, u16> {
     let mut client = Client::over(server.tcp());
     client.greeting().unwrap();
@@ -327,7 +329,7 @@ fn a_fast_answer_is_enough_once_the_password_was_seen() {
     assert_eq!(login("secret"), Err(1045));
     assert_eq!(login("other"), Ok(false));
     assert_eq!(login("other"), Ok(true));
-    // The same password anew, and an account made anew.
+    // The same password set again, and an account created again.
     root.run("ALTER USER caching IDENTIFIED BY 'other'");
     assert_eq!(login("other"), Ok(false));
     root.run("DROP USER caching");
@@ -371,7 +373,7 @@ fn an_account_has_as_many_connections_and_guesses_as_it_may() {
     root.run("ALTER USER native WITH MAX_USER_CONNECTIONS 1");
     let mut only = options("secret").log_in(&server).unwrap();
     assert_eq!(options("secret").log_in(&server).err(), Some(1226));
-    // A change of user gives the place back, also for the same account.
+    // A change of user releases the place, also for the same account.
     for (user, place) in [("native", Some(1226)), ("open", None)] {
         only.command(0x11, &[user.as_bytes(), b"\0\0test\0\x2D\0dialog\0"].concat());
         only.prove(|plugin, nonce| match user {

@@ -12,7 +12,7 @@ use spillway_storage::sim::SimDisk;
 
 use crate::client::{Client, TestServer, shown, until};
 
-/// As few as there can be.
+/// A server with the least number of workers.
 fn one_worker() -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     TestServer::with(settings, Settings::default())
@@ -34,7 +34,7 @@ pub(crate) fn figure(server: &TestServer, name: &str) -> usize {
     figures.into_iter().find(|figure| figure.name == name).unwrap().value as usize
 }
 
-/// How many sessions are within a statement that begins so.
+/// The number of sessions that run a statement with this beginning.
 pub(crate) fn running(root: &mut Client, sql: &str) -> usize {
     let list = root.run("SHOW FULL PROCESSLIST");
     let begins = |row: &&Vec<_>| row.last().is_some_and(|info| shown(info).starts_with(sql));
@@ -111,7 +111,7 @@ fn a_row_that_everybody_wants_takes_no_threads() {
     for client in &mut clients {
         client.run("BEGIN");
         let id = client.prepare(kinds[4]).unwrap().id;
-        // Its parameter comes in a piece of its own, once.
+        // Its parameter comes in one separate piece.
         client.command(0x18, &[&id.to_le_bytes()[..], &[0, 0], b"1"].concat());
         prepared.push(id);
     }
@@ -148,8 +148,8 @@ fn a_row_that_everybody_wants_takes_no_threads() {
     assert_eq!(root.run("SELECT COUNT(*) FROM order_of WHERE at <> who + 1").one(), "0");
 }
 
-/// A client that goes while it waits for a row delays no other, and waiting clients do not delay
-/// the server's end.
+/// A client that disconnects while it waits for a row delays no other client, and waiting clients
+/// do not delay the server's end.
 #[test]
 fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     let server = one_worker();
@@ -174,7 +174,8 @@ fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     for client in &mut waiting {
         assert_eq!(client.answer().affected(), 1);
     }
-    // The server ran the statement of the client that went: its command had arrived.
+    // The server ran the statement of the client that disconnected, because its command had
+    // arrived.
     until(|| root.run("SELECT n FROM t").one() == "4");
     holder.run("BEGIN");
     holder.run(update);
@@ -228,7 +229,7 @@ fn waits_of_every_kind_leave_their_place_and_end_when_they_are_to() {
     }
     for (client, id) in &mut waiting {
         root.run(format!("KILL QUERY {id}"));
-        // A sleep that is cut short is no error.
+        // An interrupted SLEEP is not an error.
         let answer = client.answer();
         assert!(matches!(&answer, crate::client::Answer::Rows { .. }) || answer.code() == 1317);
     }
@@ -253,8 +254,8 @@ fn half_a_command_holds_nobody_up() {
     let long = "y".repeat(100_000);
     let long = packet(&format!("SELECT '{long}'"));
     for (at, client) in clients.iter_mut().enumerate() {
-        // From within the head to all but the end; and one that is longer than what is read at
-        // once.
+        // From within the head up to all but the last byte; and a command that is longer than what
+        // is read at once.
         let bytes = if at == 0 { &long } else { &whole };
         assert!(client.raw(&bytes[..(at % whole.len()).max(1)]));
     }
@@ -347,7 +348,7 @@ fn a_statement_that_is_long_at_work_keeps_nobody_waiting() {
     busy.run("CREATE TABLE t (id INT PRIMARY KEY)");
     let rows: Vec<String> = (0..300).map(|id| format!("({id})")).collect();
     busy.run(format!("INSERT INTO t VALUES {}", rows.join(",")));
-    // More pairs than any machine gets through.
+    // More pairs than any machine can process.
     let long =
         "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1";
     send(&mut busy, long);
@@ -358,8 +359,8 @@ fn a_statement_that_is_long_at_work_keeps_nobody_waiting() {
     assert_eq!(busy.run("SELECT 1").one(), "1");
 }
 
-/// As many long statements as there are workers: one more worker serves all others, and what the
-/// stall detector takes from epoll in its place is not left lying.
+/// As many long statements as there are workers: one more worker serves all other clients, and
+/// events that the stall detector takes from epoll are not lost.
 #[test]
 fn statements_that_are_long_on_all_workers_keep_nobody_waiting() {
     let workers = std::thread::available_parallelism().map_or(2, usize::from);

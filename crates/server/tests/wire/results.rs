@@ -113,7 +113,7 @@ fn values_are_the_same_in_both_forms_and_what_mysql_would_say() {
             assert_eq!(row.join("|"), wanted);
         }
         let id = client.prepare("SELECT * FROM kinds ORDER BY id").unwrap().id;
-        // The second time the columns are those kept from the first.
+        // The second time, the kept columns of the first time are sent.
         for _ in 0..3 {
             let binary = client.execute(id, &[]);
             let Answer::Rows { columns, rows, .. } = &binary else { panic!("{binary:?}") };
@@ -193,7 +193,7 @@ fn session_tracking_is_not_offered_and_not_sent() {
     let server = TestServer::start();
     let mut client = server.options().with(Can::CLIENT_SESSION_TRACK).log_in(&server).unwrap();
     client.command(3, b"USE test");
-    // OK, nothing affected, no number, autocommit, no warnings: and no more.
+    // OK, no affected rows, no insert id, autocommit, no warnings, and nothing more.
     assert_eq!(client.packet().unwrap(), [0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(client.run("SELECT @@session_track_schema").one(), "0");
 }
@@ -300,7 +300,7 @@ fn errors_have_the_numbers_and_states_of_mysql() {
     for (sql, code, state) in wanted {
         assert_eq!(told(client.query(sql)), (code, state.to_owned()), "{sql}");
     }
-    // Two that wait for each other, and one that waits too long.
+    // Two clients that wait for each other, and one that waits too long.
     let mut other = server.client();
     other.run("SET innodb_lock_wait_timeout = 1");
     client.run("BEGIN");

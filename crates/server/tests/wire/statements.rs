@@ -12,7 +12,7 @@ fn wrong_numbers_and_parameters_are_refused_and_the_connection_goes_on() {
     client.run("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)");
     let insert = client.prepare("INSERT INTO t VALUES (?, ?)").unwrap();
     assert_eq!((insert.params.len(), insert.columns.len()), (2, 0));
-    // Cut short, of an unknown type, with types never given.
+    // Truncated, with an unknown type, and without types.
     for bad in [&[][..], &[0], &[0, 1, 3, 0], &[0, 1, 99, 0, 3, 0, 1, 2, 3], &[0, 0, 1, 2]] {
         assert_eq!(client.execute(insert.id, bad).code(), 1210, "{bad:?}");
     }
@@ -21,11 +21,11 @@ fn wrong_numbers_and_parameters_are_refused_and_the_connection_goes_on() {
         client.command(0x17, &[1, 0, 0, 0, 0, 1, 0, 0, 0][..len]);
         assert_eq!(client.answer().code(), 1835, "{len}");
     }
-    // Text that is no UTF-8 does not go into a text column.
+    // Text that is not UTF-8 is refused for a text column.
     let wrong = client.execute(insert.id, &[0, 1, 3, 0, 253, 0, 1, 0, 0, 0, 2, 0xFF, 0xFE]);
     assert_eq!(wrong.code(), 1366);
     assert_eq!(client.execute(insert.id, &[0, 0, 1, 0, 0, 0, 2, b'o', b'k']).affected(), 1);
-    // A time that there is not.
+    // An invalid time.
     let time = [2, 1, 12, 0, 6, 0, 7, 0xE8, 7, 2, 29, 25, 0, 0];
     assert_eq!(client.execute(insert.id, &time).code(), 1292);
     assert_eq!(client.ping().affected(), 0);
@@ -44,7 +44,7 @@ fn closing_answers_nothing_and_the_next_command_is_answered() {
     client.sequence = 1;
     assert_eq!(client.answer().affected(), 0);
     assert_eq!(client.execute(id, &[]).code(), 1243);
-    // One that there is not, and one cut short.
+    // A statement that does not exist, and a truncated command.
     client.command(0x19, &[9, 9, 9, 9]);
     client.command(0x19, &[9]);
     assert_eq!(client.ping().affected(), 0);
@@ -74,11 +74,11 @@ fn parameters_come_in_pieces_until_they_are_reset() {
     client.command(0x1A, &id.to_le_bytes());
     client.answer().affected();
     assert_eq!(row(&mut client, &plain), ["6", "7"]);
-    // A parameter that there is not fails the next execution, and only that.
+    // A parameter that does not exist fails the next execution, and only that one.
     client.command(0x18, &piece(2, b"x"));
     assert_eq!(client.execute(id, &plain).code(), 1210);
     assert_eq!(row(&mut client, &plain), ["6", "7"]);
-    // To a statement that there is not, and cut short: nothing is answered.
+    // To a statement that does not exist, and truncated: there is no response.
     client.command(0x18, &[9, 9, 9, 9, 0, 0, 1]);
     client.command(0x18, &[1]);
     assert_eq!(client.ping().affected(), 0);
@@ -123,9 +123,11 @@ fn there_are_only_so_many_prepared_statements() {
     assert_eq!(client.execute(ids[1], &[]).code(), 1243);
     other.prepare("SELECT 1").unwrap();
     drop(other);
-    // They go with their connection, which goes when its thread sees that its client has.
+    // They end with their connection, which ends when the server sees that its client has
+    // disconnected.
     until(|| count(&mut client) == "0");
-    // Those of PREPARE are counted with them; one takes the place of another of its name.
+    // Statements of PREPARE are counted with them; a new one replaces an earlier one of the same
+    // name.
     for name in ["a", "b", "c", "a"] {
         client.run(format!("PREPARE {name} FROM 'SELECT 1'"));
     }
@@ -153,7 +155,7 @@ fn prepared_statements_are_charged_to_the_memory_budget() {
     client.run("PREPARE named FROM @long");
     let two = used() - held;
     assert!(two >= 4 * long.len(), "{two} bytes for two of {}", long.len());
-    // A parameter is a node of a tree, however short.
+    // Even a short parameter is a node of the syntax tree.
     let many = client.prepare(format!("DO ({}?)", "?,".repeat(9999))).unwrap().id;
     let more = used() - held - two;
     assert!(more >= 100 * 10_000, "{more} bytes for 10,000 parameters");
@@ -161,7 +163,7 @@ fn prepared_statements_are_charged_to_the_memory_budget() {
     assert_eq!(client.ping().affected(), 0);
     let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - long.len());
     assert_eq!(client.prepare(&long).unwrap_err().code(), 1041);
-    // The one of that name is gone nevertheless, as in MySQL.
+    // The earlier statement of that name is gone nevertheless, as in MySQL.
     let filler = budget.charge(Use::Connections, two / 2);
     assert_eq!(client.query("PREPARE named FROM @long").code(), 1041);
     assert_eq!(client.query("EXECUTE named").code(), 1243);

@@ -46,7 +46,7 @@ fn clients_go_on_in_tls_if_they_ask() {
     assert_eq!(second(b"guess\0").log_in(&server).err(), Some(1045));
     let mut plain = server.client();
     assert_eq!(shown(&plain.run("SHOW STATUS LIKE 'Ssl_cipher'").rows()[0][1]), "");
-    // A killed connection is woken in TLS as well, and a silent one let go of.
+    // A killed connection is also woken in TLS, and a silent one is disconnected.
     let id = client.run("SELECT CONNECTION_ID()").one();
     plain.run(format!("KILL {id}"));
     assert!(client.packet().is_none());

@@ -14,7 +14,7 @@ fn server(together: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     let mut database = Settings::default();
     database.without.extend((!together).then_some(Mechanism::AnswerBatches));
-    // A dedicated worker sends each answer by itself, so there is none here.
+    // A dedicated worker sends each response alone, so there must be none here.
     database.without.push(Mechanism::StickyWorkers);
     let server = TestServer::with(settings, database);
     let mut client = server.client();
@@ -28,7 +28,7 @@ fn ask(client: &mut Client, id: usize) {
     send(client, &format!("SELECT n FROM t WHERE id = {id}"));
 }
 
-/// RESPONSE-BATCH-4: however many are asked for at once.
+/// RESPONSE-BATCH-4: for any number of concurrent commands.
 #[test]
 fn response_batch_4_each_is_sent_the_answer_that_is_its_own_once() {
     for together in [true, false] {
@@ -54,14 +54,14 @@ fn response_batch_4_each_is_sent_the_answer_that_is_its_own_once() {
     }
 }
 
-/// RESPONSE-BATCH-1: a statement that computes for ever comes between those that are short.
+/// RESPONSE-BATCH-1: a statement that computes forever comes between short ones.
 #[test]
 fn response_batch_1_no_answer_waits_for_a_statement_that_is_long() {
     let server = server(true);
     let mut clients: Vec<Client> = (0..20).map(|_| server.client()).collect();
     let (mut busy, mut root) = (server.client(), server.client());
     let id = busy.run("SELECT CONNECTION_ID()").one();
-    // More pairs than any machine gets through.
+    // More pairs than any machine can process.
     let long =
         "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1";
     let mut before = 0;
@@ -83,8 +83,8 @@ fn response_batch_1_no_answer_waits_for_a_statement_that_is_long() {
     });
 }
 
-/// RESPONSE-BATCH-3: a client that reads nothing, until no more can be sent to it, and then reads
-/// all.
+/// RESPONSE-BATCH-3: a client that reads nothing until no more can be sent to it, and then reads
+/// everything.
 #[test]
 fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     let asked = 200;
     for _ in 0..asked {
         send(&mut slow, "SELECT pad FROM t WHERE id = 1");
-        // It was met by the one worker, mostly, when this was answered.
+        // Usually the one worker had met it when it sent this response.
         assert_eq!(root.run("SELECT n FROM t WHERE id = 1").one(), "7");
     }
     let sent = || figure(&server, "sent_bytes_total");
@@ -114,8 +114,8 @@ fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     assert_eq!(slow.answer().one(), "7");
 }
 
-/// The server closes the connection of a client that goes before its answer, whatever the answer
-/// is.
+/// The server closes the connection of a client that disconnects before its response, whatever the
+/// response is.
 #[test]
 fn who_has_gone_is_let_go_of() {
     let server = server(true);
@@ -125,7 +125,7 @@ fn who_has_gone_is_let_go_of() {
         for client in &mut clients {
             ask(client, round);
         }
-        // Some read their answer, and some do not.
+        // Some clients read their response, and some do not.
         for (at, mut client) in clients.into_iter().enumerate() {
             if at % 2 == 0 {
                 assert_eq!(client.answer().one(), (7 * round).to_string());

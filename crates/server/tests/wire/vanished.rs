@@ -30,12 +30,12 @@ fn statements_of_clients_that_have_gone_end() {
             let mut client = server.client();
             client.run("SET SESSION innodb_lock_wait_timeout = 1000");
             send(&mut client, sql);
-            // One is the list's own.
+            // One is the session of the process list itself.
             until(|| running(&mut root, "") == 2);
             drop(client);
             until(|| running(&mut root, "") == 1);
         }
-        // What they held is free again, and nothing of theirs was done.
+        // Their locks are free again, and none of their changes were made.
         root.run("UPDATE t SET v = 4 WHERE id = 2");
         root.run("COMMIT");
         assert_eq!(root.run("SELECT COUNT(*) FROM t").one(), "6");
