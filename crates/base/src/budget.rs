@@ -70,7 +70,7 @@ impl Use {
         Use::Rows,
     ];
 
-    /// Whether a charge for this use gives way: it does not ask holders to evict (BUDGET-3).
+    /// Whether a charge for this use may not ask holders to evict (BUDGET-3).
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)
     }

@@ -169,7 +169,7 @@ mod model {
             assert_eq!(memtable.key(memtable.after(place)), after);
             let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
             assert_eq!(memtable.key(memtable.before(place)), before);
-            // Old places may have moved from their rank. What is found next to the others must be
+            // Old places may have moved from their rank. The neighbours of the others must be
             // right.
             let behind = beside(&memtable, place, Direction::Forward);
             let keys = model.range(key.clone()..).skip(1).map(|(key, _)| key.as_slice());

@@ -40,7 +40,7 @@ struct RunPosition {
 /// The block in which a bound was searched: its slice, its extent's table, and its number there.
 type Sought = (usize, Kept<CachedTable>, usize);
 
-/// What is known of the first row before a block is read.
+/// The knowledge of the first row before a block is read.
 enum Near {
     Nothing,
     /// The bound of a slice.
@@ -395,8 +395,7 @@ impl RunSource {
         let first = at.entry;
         let count = match direction {
             Direction::Forward => at.inside.end - first,
-            // For a key that begins in the previous block, that block decides which version is the
-            // newest.
+            // The previous block decides the newest version of a key that begins there.
             Direction::Backward => {
                 (first + 1).saturating_sub(at.inside.start.max(usize::from(at.is_begun)))
             }

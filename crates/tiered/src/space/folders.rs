@@ -173,8 +173,7 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
     let locks = others.collect::<Result<_>>()?;
     if is_new || !fresh.is_empty() {
-        // Record it first, so that a folder never has an unrecorded number, or one that is assigned
-        // to another folder.
+        // First, so that no folder has an unrecorded number, or that of another folder.
         write_record(disk, dir, &Record { last: record.last, ..old.clone() })?;
     }
     for (number, dir) in &fresh {

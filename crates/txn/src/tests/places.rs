@@ -122,7 +122,7 @@ impl RowsInLog {
         known.persisted = csn;
     }
 
-    /// What is left of it after a crash.
+    /// The part of it that survives a crash.
     fn reopened(&self) -> Arc<RowsInLog> {
         let known = self.0.lock();
         let (versions, checkpoint) = (known.checkpoint.clone(), known.checkpoint.clone());
