@@ -11,7 +11,7 @@ use crate::errors::SqlError;
 /// A column of a result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResultColumn {
-    /// The database it comes from; empty for expressions.
+    /// The database that it comes from; empty for an expression.
     pub schema: Arc<str>,
     /// The table's alias.
     pub table: Arc<str>,
@@ -25,22 +25,22 @@ pub struct ResultColumn {
     pub column_type: ColumnType,
     /// The collation of text.
     pub collation: Collation,
-    /// Its flags.
+    /// The column's flags.
     pub flags: ColumnFlags,
 }
 
-/// A column's flags.
+/// The flags of a result column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ColumnFlags {
-    /// It is never NULL.
+    /// The column is NOT NULL.
     pub not_null: bool,
-    /// It is part of the primary key.
+    /// The column is part of the primary key.
     pub primary: bool,
-    /// It is the first of a unique index.
+    /// The column is the first one of a unique index.
     pub unique: bool,
-    /// It is the first of an index.
+    /// The column is the first one of an index.
     pub multiple: bool,
-    /// It counts up.
+    /// The column is AUTO_INCREMENT.
     pub auto_increment: bool,
 }
 
@@ -49,9 +49,9 @@ pub struct ColumnFlags {
 pub struct Status {
     /// A transaction is open.
     pub in_transaction: bool,
-    /// Statements commit by themselves.
+    /// Each statement commits its own transaction.
     pub autocommit: bool,
-    /// A backslash in a text is a backslash: clients escape otherwise.
+    /// A backslash in a string literal stands for itself, so clients must escape in another way.
     pub no_backslash_escapes: bool,
     /// Another result of the same command follows.
     pub more_results: bool,
@@ -60,15 +60,15 @@ pub struct Status {
 /// How a statement ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// Rows changed.
+    /// The number of changed rows.
     pub affected_rows: u64,
-    /// The first number that AUTO_INCREMENT gave.
+    /// The first number that AUTO_INCREMENT generated.
     pub last_insert_id: u64,
-    /// Warnings.
+    /// The number of warnings.
     pub warnings: u16,
-    /// The session's state after it.
+    /// The session's state after the statement.
     pub status: Status,
-    /// A word for people.
+    /// A message for people.
     pub info: Info,
 }
 
@@ -80,26 +80,26 @@ pub enum Info {
     Nothing,
     /// `Records: 3  Duplicates: 0  Warnings: 0`.
     Inserted {
-        /// Rows that came.
+        /// The number of rows given to the statement.
         records: u64,
-        /// Those of them in whose way others were.
+        /// The number of these rows that met a duplicate.
         duplicates: u64,
-        /// Warnings.
+        /// The number of warnings.
         warnings: u64,
     },
     /// `Rows matched: 3  Changed: 2  Warnings: 0`.
     Updated {
-        /// Rows that were found.
+        /// The number of rows found.
         matched: u64,
-        /// Those of them that became others.
+        /// The number of these rows that changed.
         changed: u64,
-        /// Warnings.
+        /// The number of warnings.
         warnings: u64,
     },
 }
 
 impl Info {
-    /// Appends it as text, and for nothing nothing.
+    /// Appends the message as text; appends nothing for [`Info::Nothing`].
     pub fn append_to(&self, out: &mut Vec<u8>) {
         let parts = match *self {
             Info::Nothing => return,
@@ -117,19 +117,20 @@ impl Info {
     }
 }
 
-/// Tells the plans of queries apart, of all that there ever were in this process.
+/// Identifies the plan of a query. It is unique in the process's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlanId(pub(crate) usize);
 
-/// Takes results as they come. The server's writes packets; the shell's prints.
+/// Receives results as a statement produces them. The server's sink writes packets, the shell's
+/// sink prints.
 pub trait ResultSink {
     /// A result set begins.
     ///
     /// # Errors
-    /// When nobody takes it any more.
+    /// If the client no longer accepts results.
     fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError>;
 
-    /// The same of a plan: its columns are those that it had before.
+    /// A result set of a plan begins. Its columns are the same each time the plan runs.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
@@ -138,14 +139,14 @@ pub trait ResultSink {
         self.columns(columns)
     }
 
-    /// A row, its values in the columns' order.
+    /// A row, with its values in the order of the columns.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
 
-    /// A row none of whose values is a decimal, as [`ResultSink::row`] is given one: for who writes
-    /// most kinds on as they are.
+    /// A row without decimal values, otherwise as [`ResultSink::row`]. It is for sinks that write
+    /// most kinds of values without converting them.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
@@ -167,11 +168,13 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
 
-    /// A statement without a result set is done once its commit is known. An implementation that
-    /// can send that later need not wait here; nothing else comes before the client's next command.
+    /// A statement without a result set is done once the outcome of its commit is known. An
+    /// implementation that can send the reply later need not wait here; there is no other call
+    /// before the client's next command.
     ///
     /// # Errors
-    /// As [`ResultSink::columns`], and the failure of the commit where it was waited for.
+    /// As [`ResultSink::columns`], and the failure of the commit if the implementation waited for
+    /// it.
     fn ok_after(&mut self, commit: CommitFuture, outcome: &Outcome) -> Result<(), SqlError> {
         commit.wait()?;
         self.ok(outcome)
@@ -193,10 +196,10 @@ pub trait Front: Send + Sync {
     /// Its counters, as SHOW STATUS lists them.
     fn status(&self) -> Vec<(String, String)>;
 
-    /// A connection was killed: it is not to wait for its client any longer.
+    /// Called when a connection was killed. It must stop waiting for its client.
     fn wake(&self, connection_id: u64);
 
-    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is
-    /// not known.
+    /// Whether the client of a connection has disconnected and reads no more replies. `false` for
+    /// an unknown connection.
     fn is_gone(&self, connection_id: u64) -> bool;
 }

@@ -9,7 +9,7 @@ use super::{Catalog, SPACE_NAMES, unawaited};
 use crate::session::Instance;
 use crate::tests::{in_memory, run};
 
-/// Everything that a catalog says.
+/// The whole content of a catalog.
 fn told(catalog: &Catalog) -> Vec<String> {
     let databases = catalog.databases.iter().map(|database| format!("{database:?}"));
     let users = catalog.users.iter().map(|user| format!("{user:?}"));
@@ -19,7 +19,7 @@ fn told(catalog: &Catalog) -> Vec<String> {
     databases.chain(users).chain(tables).collect()
 }
 
-/// The key spaces that there are, and those that the catalog names.
+/// The existing key spaces, and those that the catalog names.
 fn spaces(db: &Database, catalog: &Catalog) -> (BTreeSet<u32>, BTreeSet<u32>) {
     let txn = db.begin(unawaited());
     let there = txn.tables(SPACE_NAMES).unwrap().into_iter().map(|(_, space)| space.0);
@@ -51,7 +51,7 @@ const CHANGES: &[&str] = &[
     "DROP USER u, `a@b`@'10.0.0.1'",
 ];
 
-/// After each change sessions see what is stored, and what was dropped is gone.
+/// After each change, sessions see the stored catalog, and dropped objects are gone.
 #[test]
 fn a_change_is_seen_as_it_is_stored() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -68,7 +68,7 @@ fn a_change_is_seen_as_it_is_stored() {
     assert_eq!(told(&instance.catalog()), before);
 }
 
-/// A change costs nothing for the tables that it does not change.
+/// A change does not read the tables again that it does not change.
 #[test]
 fn what_is_not_changed_is_not_read_anew() {
     let instance = in_memory();

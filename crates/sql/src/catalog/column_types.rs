@@ -9,7 +9,7 @@ use crate::errors::{Result, SqlError};
 const ENUM_MAX: usize = 65_535;
 const SET_MAX: usize = 64;
 
-/// The type of a column, and the collation it names.
+/// The type of a column, and the collation that it names.
 pub(crate) fn column_type(ty: &DataType, column: &str) -> Result<(ColumnType, Option<Collation>)> {
     let ty = match ty {
         DataType::Enum(members, _) => {
@@ -52,7 +52,7 @@ fn check_members(ty: &ColumnType, names: &[String], column: &str) -> Result<()> 
     Ok(())
 }
 
-/// A type as text: its name, what stands in parentheses, and what follows.
+/// A type as text: its name, the text in parentheses, and what follows.
 struct Spelled<'t> {
     text: &'t str,
     name: String,
@@ -130,7 +130,7 @@ impl Spelled<'_> {
         Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8, unsigned })
     }
 
-    /// Digits of a second's fraction.
+    /// The number of fractional digits of the seconds.
     fn fraction(&self, column: &str) -> Result<u8> {
         match self.first().unwrap_or(0) {
             digits @ 0..=6 => Ok(digits as u8),
@@ -152,14 +152,14 @@ impl Spelled<'_> {
         }
     }
 
-    /// A collation that stands behind the type.
+    /// The collation that follows the type, if any.
     fn collation(&self) -> Result<Option<Collation>> {
         let name = self.after.split_once("COLLATE").map(|(_, name)| name.trim());
         name.map(|name| collation_named(&name.to_ascii_lowercase())).transpose()
     }
 }
 
-/// The type that a text is, as SQL spells it, and the collation it names.
+/// Parses a type as SQL writes it, with the collation that it names.
 pub(crate) fn parse_type(text: &str, column: &str) -> Result<(ColumnType, Option<Collation>)> {
     let spelled = Spelled::read(text)?;
     let first = spelled.first();
@@ -209,7 +209,7 @@ pub(crate) fn parse_type(text: &str, column: &str) -> Result<(ColumnType, Option
     Ok((ty, spelled.collation()?))
 }
 
-/// The collation of this name, or of this character set.
+/// The collation with this name, or the default collation of the character set with this name.
 pub(crate) fn collation_named(name: &str) -> Result<Collation> {
     let name = name.replace(['`', '\'', '"'], "");
     Collation::from_name(&name)

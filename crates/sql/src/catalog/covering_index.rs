@@ -34,10 +34,10 @@ use spillway_types::{ColumnType, Field, ValueRef};
 use super::definitions::{ColumnDef, IndexPart, TableDef};
 use crate::errors::Result;
 
-/// Which parts of an index's entries have the columns that a query reads.
+/// The parts of an index's entries that hold the columns that a query reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Cover {
-    /// From the front of the key on, up to the last that is needed.
+    /// The parts from the front of the key to the last one needed.
     pieces: Vec<CoverPart>,
 }
 
@@ -47,12 +47,12 @@ struct CoverPart {
     column: usize,
     /// Whether the column is read from it.
     is_read: bool,
-    /// Of whole numbers: whether they are unsigned.
+    /// For integers: whether they are unsigned.
     unsigned: Option<bool>,
 }
 
 impl Cover {
-    /// How an index's entries give these columns; `None` where they do not give all of them
+    /// How an index's entries provide these columns; `None` if they do not provide all of them
     /// (COVERING-INDEX-2).
     pub(crate) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
         let key = || table.indexes[index].parts.iter().chain(&table.primary);
@@ -80,7 +80,7 @@ impl Cover {
     }
 }
 
-/// About how many bytes an entry of an index has before its row's key.
+/// The approximate number of bytes of an index entry before its row's key.
 pub(crate) fn entry_bytes(table: &TableDef, index: usize) -> u64 {
     let part = |part: &IndexPart| {
         let column = &table.columns[part.column];
@@ -93,13 +93,13 @@ pub(crate) fn entry_bytes(table: &TableDef, index: usize) -> u64 {
     table.indexes[index].parts.iter().map(part).sum()
 }
 
-/// About how many bytes a row has beside its key.
+/// The approximate number of bytes of a row without its key.
 pub(crate) fn row_bytes(table: &TableDef) -> u64 {
     let column = |column: &ColumnDef| 5 + long_bytes(&column.ty).unwrap_or(8);
     5 + table.columns.iter().map(column).sum::<u64>()
 }
 
-/// About how many bytes a value has, where its type says no more than how many at the most.
+/// The approximate number of bytes of a value, for a type that only limits the length.
 fn long_bytes(ty: &ColumnType) -> Option<u64> {
     const FILLED: u64 = 32;
     match ty {
@@ -111,19 +111,19 @@ fn long_bytes(ty: &ColumnType) -> Option<u64> {
     }
 }
 
-/// An entry of an index, with the columns that are read from it.
+/// An index entry, with the columns that are read from it.
 pub(crate) struct Entry<'t> {
-    /// Columns of whole numbers, which most are, and how many of these there are.
+    /// Columns of integers, which most columns are, and the number of them.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The other columns. Values of an earlier entry may remain here; their columns are in `wholes`
-    /// now, which is searched first.
+    /// The other columns. Values of an earlier entry may remain here. Their columns are then in
+    /// `wholes`, which is searched first.
     values: Vec<(usize, KeyPart<'t>)>,
-    /// Texts and bytes of them.
+    /// Free buffers for texts and bytes.
     room: Vec<u8>,
 }
 
-/// Columns of whole numbers that are read so; more of them are read as others are.
+/// The most integer columns that are read in this way. Further ones are read like other columns.
 const WHOLES: usize = 4;
 
 impl<'t> Entry<'t> {
@@ -132,7 +132,7 @@ impl<'t> Entry<'t> {
         Entry { wholes, wholes_len: 0, values: Vec::new(), room: Vec::new() }
     }
 
-    /// Becomes the entry with this key.
+    /// Reads the entry with this key.
     #[inline]
     pub(crate) fn read(&mut self, cover: &Cover, table: &'t TableDef, key: &[u8]) -> Result<()> {
         self.wholes_len = 0;
@@ -146,8 +146,8 @@ impl<'t> Entry<'t> {
         Ok(())
     }
 
-    /// Reads a part of whole numbers, if this is one and there is a place, and answers what is
-    /// behind it.
+    /// Reads an integer part, if `piece` is one and `wholes` has room for it. Returns the rest of
+    /// the key after it.
     #[inline(always)]
     fn read_whole<'k>(&mut self, piece: &CoverPart, rest: &'k [u8]) -> Option<&'k [u8]> {
         let place = self.wholes.get_mut(self.wholes_len)?;
@@ -159,7 +159,7 @@ impl<'t> Entry<'t> {
         Some(behind)
     }
 
-    /// Reads what is left of a key, of whatever parts.
+    /// Reads the rest of a key, with parts of any type.
     #[inline(never)]
     fn read_on(&mut self, pieces: &[CoverPart], table: &'t TableDef, key: &[u8]) -> Result<()> {
         const WRONG: &str = "an index key makes no sense";
@@ -184,14 +184,14 @@ impl<'t> Entry<'t> {
         Ok(())
     }
 
-    /// A column that is read from it, where it is a whole number; `None` where it is none.
+    /// A column that is read from the entry; `None` if it is not an integer.
     #[inline]
     pub(crate) fn field(&self, column: usize) -> Option<Field<'_>> {
         let wholes = self.wholes.get(..self.wholes_len)?;
         wholes.iter().find(|(at, _)| *at == column).map(|(_, field)| *field)
     }
 
-    /// A column that is read from it.
+    /// A column that is read from the entry.
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'_>> {
         if let Some(field) = self.field(column) {

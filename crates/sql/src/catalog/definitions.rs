@@ -13,7 +13,7 @@ use super::storage_engines::{DEFAULT_ENGINE, by_name};
 use super::stored_rows::{StoredRow, Versions, same_stored};
 use crate::errors::Result;
 
-/// What a column holds when an INSERT does not say.
+/// The value of a column that an INSERT does not name.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) enum DefaultValue {
     #[default]
@@ -28,15 +28,15 @@ pub(crate) enum DefaultValue {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ColumnDef {
-    /// What rows know it by; 0 until it is given one.
+    /// The column's id in stored rows; 0 until it has one.
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) ty: ColumnType,
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
     pub(crate) default: DefaultValue,
-    /// What rows have that were written before the column was added: fixed with the column,
-    /// whatever becomes of its default.
+    /// The value in rows that were written before the column was added. It is fixed when the column
+    /// is added, and later changes of the default do not affect it.
     pub(crate) initial: Option<DefaultValue>,
     pub(crate) on_update_now: bool,
     pub(crate) auto_increment: bool,
@@ -59,32 +59,34 @@ pub(crate) struct IndexDef {
     pub(crate) space: u32,
     #[serde(skip)]
     pub(crate) stage: Stage,
-    /// The commit from which on it has all rows; snapshots from before do not read through it.
+    /// The commit from which on the index has entries for all rows. Earlier snapshots do not read
+    /// the index.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
 
-/// How far an index is.
+/// The stage of an index build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Stage {
     #[default]
     Done,
-    /// Rows are given their entries. Nobody looks for duplicates yet.
+    /// Rows get their entries. Duplicates are not checked yet.
     Filling,
-    /// All rows have their entries. A change that may make a duplicate records it, and is not
+    /// All rows have their entries. A change that may create a duplicate records it and is not
     /// refused.
     Checking,
 }
 
-/// Which indexes a table is to have, once those are built that it does not have yet.
+/// The indexes that a table will have once the missing ones are built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Becoming {
-    /// By the table's present columns.
+    /// The indexes, in terms of the table's present columns.
     pub(crate) indexes: Vec<IndexDef>,
-    /// What else the table becomes with them, whole: its indexes are these, by its own columns.
+    /// The whole definition that the table gets together with the indexes, if it changes in other
+    /// ways too. It has the same indexes, in terms of its own columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Box<TableDef>>,
-    /// Whether every row has its entries, and duplicates in what is unique are noted.
+    /// Whether every row has its entries, and duplicates in unique indexes are recorded.
     pub(crate) filled: bool,
 }
 
@@ -95,11 +97,11 @@ pub(crate) struct CheckDef {
     pub(crate) enforced: bool,
 }
 
-/// Which columns the rows have that were written under an earlier version of a table's schema.
+/// The columns of rows that were written under an earlier version of a table's schema.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Layout {
     pub(crate) schema: u16,
-    /// Their ids.
+    /// The columns' ids.
     pub(crate) columns: Vec<u32>,
 }
 
@@ -108,11 +110,11 @@ pub(crate) struct TableDef {
     pub(crate) id: u32,
     pub(crate) db: String,
     pub(crate) name: String,
-    /// Which keeps all its key spaces.
+    /// The engine that stores all the table's key spaces.
     #[serde(with = "by_name")]
     pub(crate) engine: EngineKind,
     pub(crate) columns: Vec<ColumnDef>,
-    /// Columns of the primary key; empty where rows have a hidden number.
+    /// The columns of the primary key; empty if rows have a hidden row number instead.
     pub(crate) primary: Vec<IndexPart>,
     /// The key space of the rows.
     pub(crate) space: u32,
@@ -121,23 +123,25 @@ pub(crate) struct TableDef {
     pub(crate) collation: Collation,
     pub(crate) comment: String,
     pub(crate) auto_increment: u64,
-    /// The version that rows are written under, and those that rows may have from before.
+    /// The schema version under which rows are written, and the earlier versions that rows may
+    /// still have.
     pub(crate) schema: u16,
     pub(crate) layouts: Vec<Layout>,
-    /// No row in the newest state is of a version before this; only older snapshots read such.
+    /// No row in the newest state has a version before this one. Only older snapshots read such
+    /// rows.
     pub(crate) fresh_from: u16,
-    /// While indexes are built. Nothing but changes of rows sees them before they are among
+    /// The indexes being built, if any. Only changes of rows use them before they are added to
     /// `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
-    /// The maps for reading rows, which are made from the definition.
+    /// The maps for reading rows. They are derived from the definition.
     #[serde(skip)]
     pub(crate) versions: Arc<Versions>,
     /// The indexes that are being built.
     #[serde(skip)]
     pub(crate) building: Vec<IndexDef>,
-    /// The commit from which on its key space has all rows; statements at snapshots from before do
-    /// not use the table.
+    /// The commit from which on the table's key space has all rows. Statements with earlier
+    /// snapshots do not use the table.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
@@ -168,8 +172,8 @@ impl TableDef {
         }
     }
 
-    /// Whether what was stored makes sense: what reads it relies on this. The text says what does
-    /// not.
+    /// Checks that a stored definition is consistent, because its readers rely on it. The error
+    /// text says what is wrong.
     pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {
         let known = |parts: &[IndexPart]| parts.iter().all(|part| part.column < self.columns.len());
         let becoming = self.becoming.iter().flat_map(|becoming| &becoming.indexes);
@@ -200,13 +204,13 @@ impl TableDef {
         after.map_or(Ok(()), |after| after.check())
     }
 
-    /// The largest id of a column that it has, or that rows may have.
+    /// The largest column id in the definition or in rows.
     pub(crate) fn last_column_id(&self) -> u32 {
         let layouts = self.layouts.iter().flat_map(|layout| layout.columns.iter().copied());
         self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
     }
 
-    /// Gives columns that have none the ids after one.
+    /// Assigns the ids after `last` to columns that have none.
     pub(crate) fn number_columns(&mut self, mut last: u32) {
         for column in self.columns.iter_mut().filter(|column| column.id == 0) {
             last += 1;
@@ -214,7 +218,7 @@ impl TableDef {
         }
     }
 
-    /// Makes what reading and changing rows needs, once the definition is whole.
+    /// Derives the data for reading and changing rows, once the definition is complete.
     pub(crate) fn prepare(&mut self) {
         self.versions = Arc::new(Versions::of(self));
         self.building.clear();
@@ -226,29 +230,29 @@ impl TableDef {
         }
     }
 
-    /// The indexes whose entries follow changes of rows.
+    /// The indexes whose entries must be updated when rows change.
     pub(crate) fn maintained(&self) -> impl Iterator<Item = &IndexDef> {
         self.indexes.iter().chain(&self.building)
     }
 
-    /// Forgets earlier versions: all rows are to be written under this definition.
+    /// Drops the earlier versions, because all rows will be written under this definition.
     pub(crate) fn forget_versions(&mut self) {
         self.schema = 0;
         self.layouts.clear();
         self.fresh_from = 0;
     }
 
-    /// The earlier versions that rows in the newest state may have.
+    /// The number of earlier versions that rows in the newest state may have.
     pub(crate) fn versions_kept(&self) -> usize {
         self.layouts.iter().filter(|layout| layout.schema >= self.fresh_from).count()
     }
 
-    /// The earliest version that rows can be read of.
+    /// The earliest version of which rows can be read.
     pub(crate) fn oldest_layout(&self) -> u16 {
         self.layouts.iter().map(|layout| layout.schema).min().unwrap_or(self.schema)
     }
 
-    /// The key spaces that it has.
+    /// The table's key spaces.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = u32> {
         std::iter::once(self.space).chain(self.maintained().map(|index| index.space))
     }
@@ -280,23 +284,23 @@ impl TableDef {
 }
 
 impl ColumnDef {
-    /// The default, where it is a constant; else NULL, or the type's zero.
+    /// The default if it is a constant, else NULL or the type's zero value.
     pub(crate) fn constant_default(&self) -> Value {
         self.constant(&self.default)
     }
 
-    /// What a row has that was written before the column was added.
+    /// The column's value in rows that were written before the column was added.
     pub(crate) fn initial_value(&self) -> Value {
         self.constant(self.initial.as_ref().unwrap_or(&self.default))
     }
 
-    /// Fixes the initial value of a column that has none, before its default changes.
+    /// Sets the initial value of a column without one from its default, before the default changes.
     pub(crate) fn fix_initial(&mut self) {
         self.initial.get_or_insert_with(|| self.default.clone());
     }
 
-    /// Rows have their timestamps in UTC, and so does an initial value, which comes from a default
-    /// in a session's time zone.
+    /// Converts the initial value of a TIMESTAMP column to UTC, as in stored rows. It comes from a
+    /// default in the session's time zone.
     pub(crate) fn initial_in_utc(&mut self, offset_micros: i64) {
         if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&self.ty, self.initial_value())
             && offset_micros != 0
@@ -306,7 +310,7 @@ impl ColumnDef {
         }
     }
 
-    /// Fixes the initial value as one that is given. `false` where a definition cannot say it.
+    /// Sets the initial value to the given one. Returns `false` if a definition cannot express it.
     pub(crate) fn set_initial(&mut self, value: &Value) -> bool {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
         self.initial = Some(match (value, &self.ty) {
@@ -328,7 +332,7 @@ impl ColumnDef {
             DefaultValue::Const(text, hex) => {
                 let value = match (hex, &self.ty) {
                     (true, _) => Value::Bytes(unhex(text)),
-                    // Text that goes into a BIT would be its bytes.
+                    // Text converted to BIT would become its bytes.
                     (false, ColumnType::Bit(_)) => Value::UInt(text.parse().unwrap_or(0)),
                     _ => Value::Text(text.clone()),
                 };
@@ -347,7 +351,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     (0..digits.len() / 2).map(|at| byte(2 * at)).collect()
 }
 
-/// Moves the values of TIMESTAMP columns by an offset, from or to UTC.
+/// Shifts the values of TIMESTAMP columns by an offset, from or to UTC.
 pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i64) {
     if micros == 0 {
         return;
@@ -359,7 +363,7 @@ pub(crate) fn shift_timestamps(table: &TableDef, values: &mut [Value], micros: i
     }
 }
 
-/// A time in another zone; the zero time is the same in all.
+/// A time converted to another zone. The zero time is the same in all zones.
 pub(crate) fn moved(at: DateTime, micros: i64) -> DateTime {
     if at == DateTime::default() {
         return at;

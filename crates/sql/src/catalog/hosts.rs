@@ -4,14 +4,15 @@ use std::net::Ipv4Addr;
 
 use spillway_types::Collation;
 
-/// Names of this machine. An account that has one of them is that of a client which comes from any.
+/// Names of this machine. An account with one of them as its host matches a client with any of
+/// them.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// How exactly a host of an account says where a client comes from: the greater the more exactly.
+/// How specifically an account's host matches a client. Greater is more specific.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct HostMatch {
     kind: HostKind,
-    /// Letters before the first wildcard, or bits of a network's mask.
+    /// The number of characters before the first wildcard, or of bits of a network's mask.
     length: usize,
 }
 
@@ -19,13 +20,13 @@ pub(super) struct HostMatch {
 enum HostKind {
     Pattern,
     Network,
-    /// Another name of this machine.
+    /// The account has another name of this machine.
     SameMachine,
     Exact,
 }
 
-/// Whether a client of a host is meant by an account's host: by the name or address itself, a
-/// network (`10.0.0.0/255.0.0.0`, `10.0.0.0/8`) or a pattern of LIKE (`10.%`).
+/// How an account's host matches a client's host, if it does: as the same name or address, as a
+/// network (`10.0.0.0/255.0.0.0`, `10.0.0.0/8`) or as a LIKE pattern (`10.%`).
 pub(super) fn fit(account: &str, client: &str) -> Option<HostMatch> {
     let is_local = LOCAL.contains(&client);
     if account.eq_ignore_ascii_case(client) {
@@ -50,7 +51,7 @@ fn bits(address: &str) -> Option<u32> {
     address.parse::<Ipv4Addr>().ok().map(u32::from)
 }
 
-/// A mask, as an address or as its number of bits.
+/// Parses a mask, which is an address or a number of bits.
 fn mask_of(text: &str) -> Option<u32> {
     match text.parse::<u32>() {
         Ok(length @ 0..=32) => Some(u32::MAX.checked_shl(32 - length).unwrap_or(0)),

@@ -65,16 +65,16 @@ pub(crate) use user::{ALL, AccountLimits, GRANT_OPTION, LockTime, Lockout, every
 pub(crate) use virtual_tables::{VIRTUAL, virtual_table};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
-/// The key of the number of the format.
+/// The key of the format number.
 const FORMAT_KEY: &[u8] = b"f";
-/// The format of the stored catalog. A change of what is stored takes the next number, and no
-/// catalog of an earlier format is read.
+/// The format of the stored catalog. Each change of the stored data increments it. Catalogs of
+/// earlier formats cannot be read.
 const FORMAT: u64 = 2;
-/// The key of the number that the newest account has.
+/// The key of the newest account's number.
 const ACCOUNT_NUMBER: &[u8] = b"nu";
-/// How the names of tables' key spaces begin.
+/// The prefix of the names of tables' key spaces.
 const SPACE_NAMES: &str = "i/";
-/// Databases that are not stored.
+/// The databases that are not stored.
 pub(crate) const SYSTEM: [&str; 3] = ["information_schema", "mysql", "performance_schema"];
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ pub(crate) struct DatabaseDef {
     pub(crate) collation: Collation,
 }
 
-/// All of it, at one moment.
+/// The whole catalog as of one commit.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Catalog {
     pub(crate) version: u64,
@@ -104,7 +104,7 @@ fn from_json<'a, T: Deserialize<'a>>(key: &[u8], bytes: &'a [u8]) -> Result<T> {
 }
 
 impl Catalog {
-    /// Reads the catalog, and begins one where there is none.
+    /// Reads the catalog, or creates one if there is none.
     pub(crate) fn load(db: &Database) -> Result<Catalog> {
         let txn = db.begin(TransactionOptions::new());
         let space = match txn.table(CATALOG) {
@@ -143,7 +143,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Takes in what a row tells.
+    /// Adds the content of a catalog row.
     pub(crate) fn take(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match key.first() {
             Some(b'd') => {
@@ -165,8 +165,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Takes in what a change has written. Answers the tables that are there no more as they were,
-    /// and the names of those that are new.
+    /// Applies the rows that a change has written. Returns the tables that were changed or dropped,
+    /// and the names of new ones.
     pub(crate) fn change(
         &mut self,
         written: &[(Vec<u8>, Option<Vec<u8>>)],
@@ -191,7 +191,7 @@ impl Catalog {
         Ok((old, new))
     }
 
-    /// Tells a table from which commits on its key spaces have all that they should.
+    /// Sets the commits from which on a table's key spaces are complete.
     pub(crate) fn tell_since(&mut self, name: &(String, String), since: &BTreeMap<u32, Csn>) {
         let Some(table) = self.tables.get_mut(name) else { return };
         if table.spaces().any(|space| since.contains_key(&space)) {
@@ -220,8 +220,8 @@ impl Catalog {
             .take_while(move |table| table.db == db)
     }
 
-    /// The user that a name from a host is: the account whose host says most exactly where from
-    /// (`hosts`).
+    /// The account for a user name and a client host. If several match, it is the one with the most
+    /// specific host (`hosts`).
     pub(crate) fn user(&self, name: &str, host: &str) -> Option<&UserDef> {
         let of_name = self.users.range((name.to_owned(), String::new())..);
         let of_name = of_name.take_while(|((other, _), _)| other == name);
@@ -236,12 +236,12 @@ pub(crate) struct Change<'t> {
     pub(crate) space: Table,
 }
 
-/// How far the indexes of a table are built.
+/// The progress of a table's index build.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Progress {
-    /// Whether they are to be dropped.
+    /// Whether the indexes must be dropped.
     pub(crate) doomed: bool,
-    /// The key of the last row that has its entries.
+    /// The key of the last row whose entries are written.
     pub(crate) last: Vec<u8>,
 }
 
@@ -282,7 +282,7 @@ impl<'t> Change<'t> {
         }
     }
 
-    /// A number for a table, that none has had.
+    /// A number for a table that no table has had before.
     pub(crate) fn next_table_id(&self, catalog: &Catalog) -> Result<u32> {
         let used = catalog.tables.values().map(|table| table.id).max().unwrap_or(0);
         let next = self.number(b"n")?.max(u64::from(used)) + 1;
@@ -290,7 +290,8 @@ impl<'t> Change<'t> {
         u32::try_from(next).map_err(|_| SqlError::new(1105, "there are no more table numbers"))
     }
 
-    /// The bound that no number reaches that a table's AUTO_INCREMENT column has given; 0 for none.
+    /// The upper bound, exclusive, of the numbers that a table's AUTO_INCREMENT column has
+    /// generated; 0 if there is none.
     pub(crate) fn auto_increment_bound(&self, table: u32) -> Result<u64> {
         self.number(&bound_key(table))
     }
@@ -303,7 +304,7 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, &bound_key(table))?)
     }
 
-    /// How far the indexes of a table are built.
+    /// The progress of a table's index build.
     pub(crate) fn progress(&self, table: u32) -> Result<Progress> {
         let mut value = Vec::new();
         self.txn.get(self.space, &progress_key(table), &mut value)?;
@@ -317,7 +318,7 @@ impl<'t> Change<'t> {
         Ok(self.txn.put(self.space, &progress_key(table), &value)?)
     }
 
-    /// Forgets how far the indexes of a table are built, and which rows met others.
+    /// Deletes the progress of a table's index build, and the recorded possible duplicates.
     pub(crate) fn delete_progress(&self, table: u32) -> Result<()> {
         self.txn.delete(self.space, &progress_key(table))?;
         let (start, end) = met_range(table);
@@ -325,13 +326,13 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
-    /// Notes that a row, which is locked, may have values that must be unique and that another row
-    /// has. It is compared with no snapshot, and waits for nobody.
+    /// Records that a locked row may have the same values as another row in a unique index. The
+    /// write is not checked against the snapshot and waits for no lock.
     pub(crate) fn put_met(&self, table: u32, row: &[u8]) -> Result<()> {
         Ok(self.txn.put_following(self.space, &met_key(table, row), Some(&[]))?)
     }
 
-    /// Hands over the keys of the rows that were noted.
+    /// Passes on the keys of the rows that were recorded.
     pub(crate) fn each_met(
         &self,
         table: u32,
@@ -346,7 +347,7 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
-    /// A number for an account, that none has had.
+    /// A number for an account that no account has had before.
     pub(crate) fn next_account_id(&self) -> Result<u64> {
         let next = self.number(ACCOUNT_NUMBER)? + 1;
         self.txn.put(self.space, ACCOUNT_NUMBER, &next.to_le_bytes())?;
@@ -361,7 +362,7 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, user_key(user).as_bytes())?)
     }
 
-    /// Makes a key space for a table, in the table's engine. Its name is never shown and never
+    /// Creates a key space for a table, in the table's engine. Its name is never shown and never
     /// changes.
     pub(crate) fn create_space(&self, table: u32, engine: EngineKind, label: &str) -> Result<u32> {
         let name = |number: usize| format!("{}{label}/{number}", spaces_of(table));
@@ -372,7 +373,7 @@ impl<'t> Change<'t> {
         Ok(self.txn.create_table(&name(number), engine)?.0)
     }
 
-    /// Drops a key space of a table, if it is there.
+    /// Drops a key space of a table, if it exists.
     pub(crate) fn drop_space(&self, table: u32, space: u32) -> Result<()> {
         for (name, at) in self.txn.tables(&spaces_of(table))? {
             if at.0 == space {
@@ -383,12 +384,13 @@ impl<'t> Change<'t> {
     }
 }
 
-/// How the names of a table's key spaces begin.
+/// The prefix of the names of a table's key spaces.
 fn spaces_of(table: u32) -> String {
     format!("{SPACE_NAMES}{table}/")
 }
 
-/// The slash between the names is the first that is not written as `%2F`.
+/// The key of a table. The names are separated by the first slash, because a slash in a name is
+/// written as `%2F`.
 fn table_key(table: &TableDef) -> Vec<u8> {
     let db = table.db.replace('%', "%25").replace('/', "%2F");
     format!("t/{db}/{}", table.name).into_bytes()
@@ -401,7 +403,7 @@ fn table_of(key: &[u8]) -> Option<(String, String)> {
     Some((db.replace("%2F", "/").replace("%25", "%"), name.to_owned()))
 }
 
-/// The first `@` is the one between name and host.
+/// The key of a user. The first `@` separates name and host.
 fn user_key(user: &UserDef) -> String {
     format!("u/{}@{}", user.name.replace('%', "%25").replace('@', "%40"), user.host)
 }
@@ -424,12 +426,13 @@ fn bound_key(table: u32) -> Vec<u8> {
     [b"a/".as_slice(), &table.to_be_bytes()].concat()
 }
 
-/// A transaction that reads what is not durable yet, and whose commit waits for nothing.
+/// Options of a transaction that reads data which is not durable yet, and whose commit waits for
+/// nothing.
 pub(crate) fn unawaited() -> TransactionOptions {
     TransactionOptions::new().durability(Durability::Within(Duration::from_secs(1)))
 }
 
-/// Drops those of some key spaces that no table in the stored catalog has.
+/// Drops the key spaces that `some` selects and that no table in the stored catalog has.
 pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -> Result<()> {
     let txn = db.begin(unawaited());
     let catalog = Catalog::read(&txn, txn.table(CATALOG)?)?;
@@ -443,12 +446,12 @@ pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -
     Ok(())
 }
 
-/// The end of the keys that begin with a prefix, for a range.
+/// The end of the range of keys that begin with a prefix.
 pub(crate) fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     prefix_end(prefix)
 }
 
-/// The date and time of a moment, in UTC.
+/// The date and time in UTC of a time in microseconds.
 pub(crate) fn utc(micros: i64) -> DateTime {
     DateTime::from_unix_micros(micros).unwrap_or(DateTime { date: Date::default(), micros: 0 })
 }

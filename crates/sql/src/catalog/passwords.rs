@@ -15,8 +15,7 @@ use crate::errors::{Result, SqlError};
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";
 
-/// MD5 (RFC 1321), in hexadecimal: for the function of that name, and for nothing that must be
-/// secret.
+/// MD5 (RFC 1321), in hexadecimal. It is for the SQL function of that name only, not for secrets.
 pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     let mut state: [u32; 4] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476];
     let shifts: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
@@ -49,10 +48,11 @@ pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     state.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The longest password that `caching_sha2_password` takes, in bytes: a hash takes time for each.
+/// The longest password that `caching_sha2_password` accepts, in bytes. Hashing takes time for each
+/// byte.
 const CACHING_MAX: usize = 256;
 
-/// What a plugin stores for a password.
+/// The data that a plugin stores for a password.
 pub(crate) fn stored_password(plugin: &str, password: &str) -> Result<Vec<u8>> {
     if ![NATIVE, CACHING].contains(&plugin) {
         return Err(SqlError::new(1524, format!("Plugin '{plugin}' is not loaded")));
@@ -72,12 +72,13 @@ pub(crate) fn stored_password(plugin: &str, password: &str) -> Result<Vec<u8>> {
     Ok(crypt::stored(password.as_bytes(), random))
 }
 
-/// Whether this password was stored by `caching_sha2_password`. Takes as long where it was not.
+/// Whether this password was stored by `caching_sha2_password`. The check takes the same time if it
+/// was not.
 pub(crate) fn is_password(stored: &[u8], password: &[u8]) -> bool {
     password.len() <= CACHING_MAX && crypt::is_of(stored, password)
 }
 
-/// What a plugin stores, from its text in `IDENTIFIED WITH ... AS`.
+/// The data that a plugin stores, from its text in `IDENTIFIED WITH ... AS`.
 pub(crate) fn stored_from_text(plugin: &str, text: &[u8]) -> Result<Vec<u8>> {
     let stored = match plugin {
         _ if text.is_empty() => Some(Vec::new()),
@@ -93,7 +94,8 @@ pub(crate) fn stored_from_text(plugin: &str, text: &[u8]) -> Result<Vec<u8>> {
     stored.ok_or_else(|| SqlError::new(1827, text))
 }
 
-/// What a plugin stores, as text, for SHOW CREATE USER. Quoted: letters beyond ASCII as a number.
+/// The data that a plugin stores, as text, for SHOW CREATE USER. It is quoted, or a hexadecimal
+/// number if it is not all printable ASCII.
 pub(crate) fn stored_as_text(plugin: &str, stored: &[u8]) -> String {
     let hex = || stored.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
     match plugin {

@@ -8,7 +8,7 @@ pub(crate) struct StorageEngine {
     pub(crate) kind: EngineKind,
     /// The name in `ENGINE=` and SHOW, and in the stored catalog.
     pub(crate) name: &'static str,
-    /// Another name that `ENGINE=` takes.
+    /// Another name that `ENGINE=` accepts.
     alias: &'static str,
     /// One sentence for SHOW ENGINES.
     pub(crate) comment: &'static str,
@@ -31,11 +31,11 @@ const MEMORY_OPTIMIZED: StorageEngine = StorageEngine {
 /// All engines.
 pub(crate) const STORAGE_ENGINES: &[StorageEngine; EngineKind::COUNT] = &[TIERED, MEMORY_OPTIMIZED];
 
-/// The engine of tables whose statement names none, unless `default_storage_engine` says otherwise.
+/// The engine of tables whose CREATE statement names none, unless `default_storage_engine` is set.
 pub(crate) const DEFAULT_ENGINE: &StorageEngine = &STORAGE_ENGINES[0];
 
 impl StorageEngine {
-    /// The engine with this name or alias, in any case.
+    /// The engine with this name or alias, compared without case.
     pub(crate) fn named(name: &str) -> Option<&'static StorageEngine> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         STORAGE_ENGINES.iter().find(|engine| is(engine.name) || is(engine.alias))
@@ -47,14 +47,14 @@ impl StorageEngine {
     }
 }
 
-/// The name of the engine that a name or an alias means, in any case, as `default_storage_engine`
-/// has it.
+/// The name of the engine with this name or alias, compared without case, as
+/// `default_storage_engine` shows it.
 #[must_use]
 pub fn parse_engine(text: &str) -> Option<&'static str> {
     StorageEngine::named(text).map(|engine| engine.name)
 }
 
-/// An engine in the stored catalog: its name.
+/// Stores an engine in the catalog as its name.
 pub(super) mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -43,15 +43,15 @@ use super::covering_index::Entry;
 use super::definitions::{ColumnDef, Layout, TableDef};
 use crate::errors::Result;
 
-/// The most versions that rows may have beside the newest; a change that would make one more writes
-/// the rows anew.
+/// The most versions that rows may have besides the newest. A change that would add another one
+/// rewrites the rows.
 pub(crate) const LAYOUTS_MAX: usize = 64;
 
-/// How rows of each version give the columns of one definition.
+/// How to read the columns of one definition from rows of each version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     newest: u16,
-    /// Of each column, for rows from before it was added.
+    /// The value of each column in rows from before it was added.
     initial: Vec<Value>,
     older: Vec<Older>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Versions {
 #[derive(Clone, Debug)]
 pub(crate) struct Older {
     schema: u16,
-    /// Where they have each column, and its type.
+    /// The position of each column in these rows, and its type there.
     places: Vec<Option<(usize, ColumnType)>>,
 }
 
@@ -94,11 +94,11 @@ impl Versions {
 
 /// A row as it is stored, read in place.
 pub(crate) enum StoredRow<'r> {
-    /// At its primary key, under the newest version.
+    /// A row at its primary key, of the newest version.
     Row(RowReader<'r>, &'r Versions),
-    /// The same, under an earlier one.
+    /// A row at its primary key, of an earlier version.
     Older(RowReader<'r>, &'r Versions, &'r Older),
-    /// As an entry of an index has it (`catalog/covering_index`).
+    /// A row as an index entry contains it (`catalog/covering_index`).
     Entry(&'r Entry<'r>),
 }
 
@@ -112,7 +112,7 @@ impl<'r> StoredRow<'r> {
         })
     }
 
-    /// A column; of an entry, one that was asked for.
+    /// A column. For an index entry, it must be one of the requested columns.
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
         match self {
@@ -146,7 +146,7 @@ impl<'r> StoredRow<'r> {
         self.rare_field(column)
     }
 
-    /// A column that the row does not have as it is asked for.
+    /// A column that the row does not store in the requested form.
     #[cold]
     fn rare_field(&self, column: usize) -> Result<Option<Field<'r>>> {
         self.get(column).map(Field::of)
@@ -167,12 +167,13 @@ impl<'r> StoredRow<'r> {
     }
 }
 
-/// Writes rows of earlier versions in the newest (STORED-ROW-7).
+/// Rewrites rows of earlier versions in the newest version (STORED-ROW-7).
 #[derive(Debug)]
 pub(crate) struct Newest(Arc<Versions>);
 
 impl Newest {
-    /// The rewrite that compactions apply to a table's rows; none if all are of one version.
+    /// The rewrite that compactions apply to a table's rows; `None` if all rows have the same
+    /// version.
     pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
         let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
         (!table.layouts.is_empty()).then(newest)
@@ -197,7 +198,7 @@ pub(crate) fn write(table: &TableDef, row: &[Value], out: &mut Vec<u8>) {
     write_row(table.schema, row.iter().map(Value::as_ref), out);
 }
 
-/// Whether a row is of its table's newest version.
+/// Whether a row has its table's newest version.
 pub(crate) fn is_newest(table: &TableDef, bytes: &[u8]) -> Result<bool> {
     Ok(RowReader::new(bytes)?.schema() == table.schema)
 }

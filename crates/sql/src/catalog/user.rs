@@ -7,48 +7,48 @@ use serde::{Deserialize, Serialize};
 use super::passwords;
 use super::passwords::NATIVE;
 
-/// A user, and how it proves to be it.
+/// A user account, and how it authenticates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UserDef {
-    /// Tells it from accounts of the same name that were dropped. Catalogs from before there were
-    /// ids have 0.
+    /// Distinguishes the account from dropped accounts of the same name. It is 0 in catalogs from
+    /// before ids existed.
     #[serde(default)]
     pub(crate) id: u64,
     /// The name.
     pub name: String,
-    /// Where it may come from: `%` for anywhere.
+    /// The host from which the user may connect: `%` for any.
     pub host: String,
     /// The authentication plugin.
     pub plugin: String,
     /// What the plugin stores; empty for an empty password.
     pub stored: Vec<u8>,
-    /// Rights everywhere (`*`) and in databases.
+    /// Privileges for all databases (`*`) and for single databases.
     pub(crate) grants: BTreeMap<String, Vec<String>>,
-    /// How much of the server it may use.
+    /// The account's resource limits.
     #[serde(default)]
     pub(crate) limits: AccountLimits,
-    /// When failed logins block it.
+    /// When failed logins block the account.
     #[serde(default)]
     pub(crate) lockout: Lockout,
-    /// Whether ACCOUNT LOCK keeps its clients out.
+    /// Whether ACCOUNT LOCK is in effect.
     #[serde(default)]
     pub(crate) locked: bool,
 }
 
-/// The limits of one account; zero is none.
+/// The limits of one account; zero means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct AccountLimits {
     pub(crate) queries_per_hour: u32,
     pub(crate) updates_per_hour: u32,
     pub(crate) connections_per_hour: u32,
-    /// Connections at once; zero for those that `max_user_connections` allows.
+    /// The number of simultaneous connections; zero means that `max_user_connections` applies.
     pub(crate) user_connections: u32,
 }
 
-/// FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME. Where either is zero nothing is blocked.
+/// FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME. If either is zero, the account is never blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Lockout {
-    /// Failures in a row that block the account.
+    /// The number of consecutive failures that block the account.
     pub(crate) attempts: u16,
     pub(crate) time: LockTime,
 }
@@ -67,12 +67,12 @@ impl Default for LockTime {
 }
 
 impl AccountLimits {
-    /// Whether statements have to be counted.
+    /// Whether the account's statements must be counted.
     pub(crate) fn counts_statements(&self) -> bool {
         self.queries_per_hour > 0 || self.updates_per_hour > 0
     }
 
-    /// Each limit by its name in statements, in the order of MySQL's SHOW CREATE USER.
+    /// Each limit with its name in statements, in the order of MySQL's SHOW CREATE USER.
     pub(crate) fn named(&mut self) -> [(&'static str, &mut u32); 4] {
         [
             ("MAX_QUERIES_PER_HOUR", &mut self.queries_per_hour),
@@ -90,7 +90,7 @@ impl Lockout {
 }
 
 impl UserDef {
-    /// An account without a password, rights or limits.
+    /// An account without a password, privileges or limits.
     pub(crate) fn new(id: u64, name: impl Into<String>, host: impl Into<String>) -> UserDef {
         UserDef {
             id,
@@ -105,8 +105,9 @@ impl UserDef {
         }
     }
 
-    /// Whether a password is that of an account whose plugin is `caching_sha2_password`. Takes some
-    /// milliseconds, whatever the answer, and as long where there is no account.
+    /// Whether a password is correct for an account whose plugin is `caching_sha2_password`. The
+    /// check takes some milliseconds. The time is the same whatever the result, even if there is no
+    /// account.
     #[must_use]
     pub fn has_password(user: Option<&UserDef>, password: &[u8]) -> bool {
         let stored = user.map_or(&[][..], |user| &user.stored);
@@ -118,7 +119,7 @@ pub(crate) const ALL: &str = "ALL";
 
 pub(crate) const GRANT_OPTION: &str = "GRANT OPTION";
 
-/// Every right there is, and the right to give them.
+/// All privileges, including the GRANT OPTION.
 pub(crate) fn everything() -> BTreeMap<String, Vec<String>> {
     BTreeMap::from([("*".to_owned(), vec![ALL.to_owned(), GRANT_OPTION.to_owned()])])
 }

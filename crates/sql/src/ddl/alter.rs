@@ -22,31 +22,31 @@ use crate::catalog::{DefaultValue, IndexPart, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 use crate::planner::literal;
 
-/// A table as it is and as it will be.
+/// A table before and after an ALTER TABLE, with the work to be done.
 pub(crate) struct Alteration {
     pub(super) before: Arc<TableDef>,
     pub(super) after: TableDef,
-    /// For each column of the new table: the old one it comes from.
+    /// For each column of the new table, the old column that it comes from.
     pub(super) origin: Vec<Option<usize>>,
-    /// Whether every row is written anew. Without, indexes that have no key space yet are built
-    /// over the rows as they are.
+    /// Whether every row is rewritten. Otherwise, indexes that have no key space yet are built over
+    /// the existing rows.
     pub(super) rewrite: bool,
-    /// Whether rows are numbered anew.
+    /// Whether rows get new row numbers.
     pub(super) renumber: bool,
-    /// Constraints that the rows are held to.
+    /// The constraints that existing rows must satisfy.
     pub(super) validate: Vec<String>,
     /// Whether the statement sets the next AUTO_INCREMENT number.
     pub(super) restart: bool,
     renames: Vec<(String, String)>,
     checks: Vec<NewCheck>,
-    /// Whether rows hold values of columns whose types become wider.
+    /// Whether rows hold values of columns whose type gets a wider representation.
     pub(super) widens: bool,
-    /// What the statement says of how it is to be done.
+    /// The statement's ALGORITHM and LOCK clauses.
     pub(super) demands: Demands,
 }
 
 impl Alteration {
-    /// What operations make of a table.
+    /// Applies operations to a table's definition.
     pub(crate) fn plan(
         terms: &Terms<'_>,
         before: &Arc<TableDef>,
@@ -65,7 +65,7 @@ impl Alteration {
             widens: false,
             demands: Demands::default(),
         };
-        // No builder of indexes is left, or it would hold the definition.
+        // No index builder is left, else it would hold the definition.
         plan.after.becoming = None;
         plan.after.building.clear();
         operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;
@@ -73,14 +73,14 @@ impl Alteration {
         Ok(plan)
     }
 
-    /// Looks at the whole, once every operation is known.
+    /// Checks and completes the definition once every operation is applied.
     fn finish(&mut self, terms: &Terms<'_>) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         check_names(after)?;
         rename_in_checks(&mut after.checks, &self.renames)?;
         check_no_column_is_missed(after)?;
-        // Clauses name constraints as they were before the statement, wherever the table's new name
-        // stands among them.
+        // Clauses use the names that constraints had before the statement, whatever the position of
+        // the table's new name among the clauses.
         let names = after.checks.iter_mut().map(|check| &mut check.name);
         for name in names.chain(&mut self.validate) {
             rename_check(name, &before.name, &after.name);
@@ -95,7 +95,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// Has all rows written anew, and held to what the new table demands.
+    /// Makes the statement rewrite all rows and check them against the new definition.
     pub(super) fn hold_to_all(&mut self) {
         let (before, after) = (&self.before, &mut self.after);
         let all = after.checks.iter().filter(|check| check.enforced);
@@ -103,9 +103,9 @@ impl Alteration {
         self.renumber = after.primary.is_empty() && !before.primary.is_empty();
     }
 
-    /// Has a column that becomes the one with AUTO_INCREMENT go on after its own values: the
-    /// counter, if there is one, is of what was numbered before, and did not see what rows were
-    /// given since.
+    /// Makes a column that becomes the AUTO_INCREMENT column continue after its largest value. A
+    /// counter that exists belongs to the former AUTO_INCREMENT column and does not reflect values
+    /// that rows got since.
     pub(super) fn restart_if_new(&mut self) {
         let Some(at) = self.after.auto_column() else { return };
         if self.origin[at].is_none() || self.origin[at] != self.before.auto_column() {
@@ -232,7 +232,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// The column that had a name before the statement, or has it now.
+    /// The column that had this name before the statement, or has it now.
     fn find(&self, name: &str) -> Result<usize> {
         let old = self.before.column(name);
         let kept = old.and_then(|old| self.origin.iter().position(|from| *from == Some(old)));
@@ -246,7 +246,7 @@ impl Alteration {
         }
     }
 
-    /// Takes in the keys and checks of a column's definition.
+    /// Adds the keys and checks of a column's definition.
     fn add_extras(&mut self, at: usize, extras: Extras) -> Result<()> {
         let part = vec![IndexPart { column: at, prefix: None }];
         if extras.primary {
@@ -313,7 +313,7 @@ impl Alteration {
         self.add_extras(to, extras)
     }
 
-    /// CONVERT TO CHARACTER SET: every text column takes the collation.
+    /// CONVERT TO CHARACTER SET: every text column gets the collation.
     fn convert(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<()> {
         let to = match (charset, collation) {
             (_, Some(collation)) => collation_named(collation)?,
@@ -345,7 +345,7 @@ impl Alteration {
 }
 
 impl Ddl<'_> {
-    /// Turns the catalog to a table's new definition, whose key spaces are built.
+    /// Replaces a table's definition in the catalog by the new one, whose key spaces are built.
     pub(crate) fn switch(&self, alteration: &mut Alteration) -> Result<()> {
         let (before, after) = (alteration.before.clone(), &mut alteration.after);
         let change = self.change()?;

@@ -25,25 +25,25 @@ use crate::executor::store;
 use crate::expression::{Context, Expr, truth_of};
 use crate::planner::{bind_check, bind_default};
 
-/// Bytes of rows and keys that are written in one transaction, and what an entry takes beside them.
+/// The bytes of rows and keys that are written in one transaction, and the overhead that is counted
+/// for each entry.
 const BATCH_BYTES: usize = 256 << 10;
 const ENTRY_BYTES: usize = 128;
 
-/// Key spaces that were built. Those that the catalog does not name when this is dropped are
-/// removed.
+/// Key spaces that were built. When this is dropped, it removes those that the catalog does not
+/// name.
 pub(crate) struct Built {
     db: Database,
     spaces: Vec<u32>,
 }
 
 impl Built {
-    /// The key spaces that were built, row by row or entry by entry. None is complete before the
-    /// catalog has it.
+    /// The key spaces that were built. They are complete once the catalog names them.
     pub(crate) fn spaces(&self) -> &[u32] {
         &self.spaces
     }
 
-    /// The catalog has it.
+    /// Keeps the key spaces, because the catalog names them now.
     pub(crate) fn keep(mut self) {
         self.spaces.clear();
     }
@@ -52,14 +52,14 @@ impl Built {
 impl Drop for Built {
     fn drop(&mut self) {
         if !self.spaces.is_empty() {
-            // Failing that, the next opening does it.
+            // If this fails, the next opening removes them.
             let _ = remove_unnamed_spaces(&self.db, |space| self.spaces.contains(&space));
         }
     }
 }
 
-/// Writes in transactions of a bounded size. Each is waited for: the engine makes room only of what
-/// is durable.
+/// Writes in transactions of a limited size. It waits until each is durable, because the engine can
+/// only flush durable data.
 struct Batches<'d> {
     db: &'d Database,
     txn: Option<Transaction>,
@@ -68,12 +68,12 @@ struct Batches<'d> {
 
 impl Batches<'_> {
     fn txn(&mut self) -> &Transaction {
-        // Nobody else writes there, so there is nothing to compare a snapshot with.
+        // No other transaction writes there, so there are no conflicts with a snapshot.
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         self.txn.get_or_insert_with(|| self.db.begin(options))
     }
 
-    /// Makes room for an entry of this size.
+    /// Commits the current transaction if an entry of this size does not fit in it.
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         if self.bytes > 0 && self.bytes + ENTRY_BYTES + bytes > BATCH_BYTES {
             self.commit()?;
@@ -91,17 +91,17 @@ impl Batches<'_> {
     }
 }
 
-/// What a new column has in a row that was there before.
+/// The value of a new column in an existing row.
 enum Filling {
     Const(Value),
-    /// Numbers from one on.
+    /// Consecutive numbers from one.
     Numbers,
     Expr(Expr),
 }
 
 impl Alteration {
-    /// Builds what the new definition needs, and gives the definition its key spaces. Holds the
-    /// rows to new constraints.
+    /// Builds the key spaces that the new definition needs and enters them in it. Checks the rows
+    /// against new constraints.
     pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
         let db = context.server.database();
         let mut built = Built { db: db.clone(), spaces: Vec::new() };
@@ -120,7 +120,7 @@ impl Alteration {
             old.clear();
             if self.rewrite {
                 self.before.decode(scan.value(), &mut old)?;
-                // Where a column is no TIMESTAMP before or after, it has the time of the session's
+                // If a column is not a TIMESTAMP before or after, it has the time in the session's
                 // zone.
                 let offset = context.variables.borrow().time_offset_micros;
                 shift_timestamps(&self.before, &mut old, offset);
@@ -153,7 +153,7 @@ impl Alteration {
         Ok(built)
     }
 
-    /// Creates the key spaces that are to be filled. Answers those of the indexes.
+    /// Creates the key spaces to be filled. Returns those of the indexes.
     fn create_spaces(&mut self, db: &Database, built: &mut Built) -> Result<Vec<u32>> {
         let txn = db.begin(unawaited());
         let change = Change::new(&txn)?;
@@ -185,7 +185,7 @@ impl Alteration {
             .collect()
     }
 
-    /// Refuses a row that a constraint does not hold for.
+    /// Refuses a row that violates a constraint.
     fn hold_to(
         &self,
         context: &Context<'_>,
@@ -207,7 +207,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// What each column of the new table has that comes from no old one.
+    /// The value of each column of the new table that does not come from an old one.
     fn fillings(&self, context: &Context<'_>) -> Result<Vec<Option<Filling>>> {
         let filling = |column: &ColumnDef| -> Result<Filling> {
             Ok(match &column.default {
@@ -223,7 +223,7 @@ impl Alteration {
         columns.map(|(column, from)| from.is_none().then(|| filling(column)).transpose()).collect()
     }
 
-    /// A row in the table's new form.
+    /// A row converted to the new definition.
     fn new_row(
         &self,
         context: &Context<'_>,
@@ -255,8 +255,8 @@ impl Alteration {
     }
 }
 
-/// Reads a new index in order: entries with the same values stand beside each other. `goes_on`
-/// fails when it is to end.
+/// Reads a new index in order and refuses duplicates, which are adjacent entries with the same
+/// values. `goes_on` fails if the check must stop.
 pub(super) fn check_unique(
     db: &Database,
     table: &TableDef,
@@ -298,8 +298,8 @@ fn put_entry(
     Ok(out.txn().put(TableId(index.space), &key, &[])?)
 }
 
-/// The length of the values at the front of an entry; `None` where one is NULL, which is never a
-/// duplicate.
+/// The length of the values at the front of an entry; `None` if one is NULL, because NULL is never
+/// a duplicate.
 fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option<usize>> {
     let mut len = 0;
     for part in &index.parts {
@@ -313,7 +313,7 @@ fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option
     Ok((len <= entry.len()).then_some(len))
 }
 
-/// A value as a column keeps it.
+/// A value converted to the form in which a column stores it.
 pub(super) fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Value> {
     if value.is_null() {
         if !column.nullable {

@@ -10,7 +10,7 @@ use crate::errors::{Result, SqlError};
 use crate::parser::{check_kept, parse_expr};
 use crate::planner::{StoredClause, alone, check_foreign, table_scope};
 
-/// A constraint as a statement spells it.
+/// A constraint as a statement defines it.
 pub(super) struct NewCheck {
     name: Option<String>,
     expr: Expr,
@@ -20,7 +20,7 @@ pub(super) struct NewCheck {
 impl From<&ast::CheckConstraint> for NewCheck {
     fn from(check: &ast::CheckConstraint) -> NewCheck {
         NewCheck {
-            // An empty name is none (`names`).
+            // An empty name counts as no name (`names`).
             name: check
                 .name
                 .as_ref()
@@ -32,7 +32,7 @@ impl From<&ast::CheckConstraint> for NewCheck {
     }
 }
 
-/// The name of a column that an expression is, with or without its table's.
+/// The column name, if an expression is one, with or without a table name.
 fn column_of(expr: &mut Expr) -> Option<&mut ast::Ident> {
     match expr {
         Expr::Identifier(ident) => Some(ident),
@@ -41,7 +41,7 @@ fn column_of(expr: &mut Expr) -> Option<&mut ast::Ident> {
     }
 }
 
-/// Calls `body` with each column that an expression names.
+/// Calls `body` with each column name in an expression.
 fn each_column(expr: &mut Expr, mut body: impl FnMut(&mut ast::Ident)) {
     let _ = ast::visit_expressions_mut(expr, |expr| {
         if let Some(column) = column_of(expr) {
@@ -51,12 +51,12 @@ fn each_column(expr: &mut Expr, mut body: impl FnMut(&mut ast::Ident)) {
     });
 }
 
-/// The number at the end of a name that was made up for a table's check.
+/// The number at the end of a name that was generated for a table's check.
 fn made_up(table: &str, name: &str) -> Option<u64> {
     name.strip_prefix(table)?.strip_prefix("_chk_")?.parse().ok()
 }
 
-/// Whether a function may answer another thing for each row of a statement.
+/// Whether a function may return different results for the rows of one statement.
 pub(super) fn varies(function: &str) -> bool {
     const NAMES: [&str; 9] = [
         "benchmark",
@@ -73,7 +73,7 @@ pub(super) fn varies(function: &str) -> bool {
 }
 
 impl Terms<'_> {
-    /// Adds a constraint to a table whose columns are all there. Answers its name.
+    /// Adds a constraint to a table whose columns are complete. Returns its name.
     pub(super) fn add_check(&self, def: &mut TableDef, check: NewCheck) -> Result<String> {
         let NewCheck { name, mut expr, enforced } = check;
         let name = match name {
@@ -90,7 +90,7 @@ impl Terms<'_> {
             }
         };
         check_foreign(&expr, StoredClause::Check(&name))?;
-        // A name that the table had then would not survive a renaming.
+        // The table's name is removed, because it would be wrong after a rename.
         let _ = ast::visit_expressions_mut(&mut expr, |expr| {
             if let Expr::CompoundIdentifier(path) = expr
                 && let Some(column) = path.last().cloned()
@@ -105,7 +105,7 @@ impl Terms<'_> {
         Ok(name)
     }
 
-    /// Refuses columns that a constraint may not be over.
+    /// Refuses columns that a constraint may not use.
     fn bind_check(&self, def: &TableDef, name: &str, expr: &Expr) -> Result<()> {
         let mut expr = expr.clone();
         let mut unknown = None;
@@ -138,7 +138,7 @@ pub(super) fn find_check(def: &TableDef, name: &str) -> Option<usize> {
     def.checks.iter().position(|check| check.name.eq_ignore_ascii_case(name))
 }
 
-/// Refuses that a column which a constraint names is gone.
+/// Refuses the definition if a constraint names a column that no longer exists.
 pub(super) fn check_no_column_is_missed(def: &TableDef) -> Result<()> {
     for check in &def.checks {
         let mut missed = None;
@@ -158,7 +158,7 @@ pub(super) fn check_no_column_is_missed(def: &TableDef) -> Result<()> {
     Ok(())
 }
 
-/// Gives columns new names in constraints.
+/// Renames columns in constraints.
 pub(super) fn rename_in_checks(
     checks: &mut [CheckDef],
     renames: &[(String, String)],
@@ -183,15 +183,15 @@ pub(super) fn rename_in_checks(
     Ok(())
 }
 
-/// Gives a constraint whose name was made up from its table's the one that the table's new name
-/// makes.
+/// Renames a constraint whose name was generated from the table's name to the name generated from
+/// the new one.
 pub(super) fn rename_check(name: &mut String, from: &str, to: &str) {
     if let Some(number) = made_up(from, name) {
         *name = format!("{to}_chk_{number}");
     }
 }
 
-/// Does so with all of a table that is to have a new name.
+/// Renames all constraints of a table that gets a new name, as [`rename_check`] does.
 pub(super) fn rename_checks(def: &mut TableDef, to: &str) {
     for check in &mut def.checks {
         rename_check(&mut check.name, &def.name, to);

@@ -12,10 +12,10 @@ use crate::errors::{Result, SqlError};
 use crate::parser::check_kept;
 use crate::planner::{StoredClause, alone, check_foreign, literal};
 
-/// Columns of a table; rows count them in 16 bits.
+/// The most columns of a table. Rows store the number in 16 bits.
 const COLUMNS_MAX: usize = 4096;
 
-/// The keys and checks that a column's definition brings along.
+/// The keys and checks in a column's definition.
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) primary: bool,
@@ -23,7 +23,7 @@ pub(super) struct Extras {
     pub(super) checks: Vec<NewCheck>,
 }
 
-/// A column as a statement spells it.
+/// A column as a statement defines it.
 pub(super) struct Spelling<'s> {
     pub(super) name: &'s str,
     pub(super) ty: &'s ast::DataType,
@@ -37,7 +37,7 @@ impl<'s> From<&'s ast::ColumnDef> for Spelling<'s> {
     }
 }
 
-/// The collation that a character set has by itself.
+/// The default collation of a character set.
 pub(super) fn charset_named(name: &str) -> Result<Collation> {
     let name = name.replace(['`', '\'', '"'], "");
     match Collation::from_name(&name) {
@@ -47,7 +47,7 @@ pub(super) fn charset_named(name: &str) -> Result<Collation> {
 }
 
 impl Terms<'_> {
-    /// A column of a table that has this collation.
+    /// A column of a table with this default collation.
     pub(super) fn column(
         &self,
         spelling: &Spelling<'_>,
@@ -122,7 +122,7 @@ impl Terms<'_> {
             ColumnOption::DialectSpecific(tokens)
                 if tokens.iter().all(|token| is(std::slice::from_ref(token), "KEY")) =>
             {
-                // `KEY` by itself is a primary key; after UNIQUE it says nothing more.
+                // `KEY` alone means a primary key. After UNIQUE it has no meaning of its own.
                 extras.primary |= !extras.unique;
             }
             ColumnOption::ForeignKey(_) => self.foreign_key()?,
@@ -131,7 +131,8 @@ impl Terms<'_> {
         Ok(())
     }
 
-    /// Foreign keys are not kept. A dump, which says so first, is let pass.
+    /// Refuses a foreign key, because foreign keys are not supported. A dump, which first switches
+    /// the checks off, is accepted.
     pub(super) fn foreign_key(&self) -> Result<()> {
         if self.foreign_key_checks {
             return Err(SqlError::unsupported("FOREIGN KEY"));
@@ -139,7 +140,7 @@ impl Terms<'_> {
         Ok(())
     }
 
-    /// What DEFAULT says of a column.
+    /// The meaning of a column's DEFAULT clause.
     pub(super) fn default_value(
         &self,
         expr: &ast::Expr,
@@ -154,7 +155,7 @@ impl Terms<'_> {
             };
         }
         let mut expr = expr;
-        // SHOW CREATE TABLE puts the parentheses that an expression needs.
+        // SHOW CREATE TABLE adds the parentheses that an expression needs.
         while let ast::Expr::Nested(inner) = expr {
             expr = inner;
         }
@@ -187,7 +188,7 @@ impl Terms<'_> {
         })
     }
 
-    /// An expression, which must make sense by itself.
+    /// A default expression, which must be valid without other columns.
     fn default_expr(
         &self,
         column: &ColumnDef,
@@ -201,7 +202,7 @@ impl Terms<'_> {
     }
 }
 
-/// Whether an expression is one of the names of CURRENT_TIMESTAMP, by itself.
+/// Whether an expression is nothing but one of the names of CURRENT_TIMESTAMP.
 fn is_now(expr: &ast::Expr) -> bool {
     let names = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
     let named = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
@@ -224,7 +225,7 @@ pub(super) fn cannot_drop(name: &str) -> SqlError {
     SqlError::new(1091, format!("Can't DROP '{name}'; check that column/key exists"))
 }
 
-/// Where a column goes.
+/// The position that a FIRST or AFTER clause gives a column.
 pub(super) fn place(def: &TableDef, position: Option<&MySQLColumnPosition>) -> Result<usize> {
     Ok(match position {
         None => def.columns.len(),
@@ -239,7 +240,7 @@ fn all_parts(def: &mut TableDef) -> impl Iterator<Item = &mut Vec<IndexPart>> {
     std::iter::once(&mut def.primary).chain(indexes)
 }
 
-/// Puts a column in a place; keys go on meaning the columns they meant.
+/// Inserts a column at a position. Keys keep referring to the same columns.
 pub(super) fn insert_column(def: &mut TableDef, at: usize, column: ColumnDef) {
     def.columns.insert(at, column);
     for parts in all_parts(def) {
@@ -247,7 +248,7 @@ pub(super) fn insert_column(def: &mut TableDef, at: usize, column: ColumnDef) {
     }
 }
 
-/// Takes a column out, from keys as well. A key that had no other is gone.
+/// Removes a column, also from keys. A key without other columns is removed.
 pub(super) fn drop_column(def: &mut TableDef, name: &str) -> Result<usize> {
     let at = def.column(name).ok_or_else(|| cannot_drop(name))?;
     if def.columns.len() == 1 {
@@ -265,7 +266,7 @@ pub(super) fn drop_column(def: &mut TableDef, name: &str) -> Result<usize> {
     Ok(at)
 }
 
-/// Moves a column to another place.
+/// Moves a column to another position.
 pub(super) fn move_column(def: &mut TableDef, from: usize, to: usize) {
     let column = def.columns.remove(from);
     def.columns.insert(to, column);
@@ -280,7 +281,7 @@ pub(super) fn move_column(def: &mut TableDef, from: usize, to: usize) {
     }
 }
 
-/// Refuses two columns of one name, and more columns than a table may have.
+/// Refuses two columns with the same name, and more columns than a table may have.
 pub(super) fn check_names(def: &TableDef) -> Result<()> {
     if def.columns.len() > COLUMNS_MAX {
         return Err(SqlError::new(1117, "Too many columns"));

@@ -89,7 +89,7 @@ impl Ddl<'_> {
 }
 
 impl Terms<'_> {
-    /// Fills in an empty definition.
+    /// Fills in an empty definition from a CREATE TABLE.
     fn define(&self, def: &mut TableDef, create: &ast::CreateTable) -> Result<()> {
         if let CreateTableOptions::Plain(options)
         | CreateTableOptions::Options(options)
@@ -131,8 +131,8 @@ impl Terms<'_> {
         check_keys(def)
     }
 
-    /// Adds a key that a table's definition names; constraints on rows are left to the caller, who
-    /// knows all columns.
+    /// Adds a key of a table's definition. The caller adds CHECK constraints, because it knows all
+    /// columns.
     pub(super) fn constraint(
         &self,
         def: &mut TableDef,
@@ -164,8 +164,8 @@ impl Terms<'_> {
 
     pub(super) fn table_options(&self, def: &mut TableDef, options: &[SqlOption]) -> Result<()> {
         let options = options.iter().map(option_text).collect::<Result<Vec<_>>>()?;
-        // A collation says more than a character set, wherever it stands. Warnings about options
-        // name the engine.
+        // A collation overrides a character set, whatever their order. Warnings about options name
+        // the engine, so the engine comes first.
         let order = |key: &str| match key {
             "ENGINE" => 0,
             key if key.ends_with("COLLATE") => 2,
@@ -181,7 +181,7 @@ impl Terms<'_> {
             "ENGINE" => match StorageEngine::named(value) {
                 Some(engine) => def.engine = engine.kind,
                 None if self.engine_named => return Err(SqlError::unknown_engine(value)),
-                // A new table has the default engine, and one that is altered keeps its own.
+                // A new table gets the default engine. An altered table keeps its engine.
                 None => {
                     self.warn(SqlError::unknown_engine(value));
                     let (engine, table) = (StorageEngine::of(def.engine).name, &def.name);
@@ -199,7 +199,7 @@ impl Terms<'_> {
             "CHARSET" | "DEFAULT CHARSET" | "CHARACTER SET" | "DEFAULT CHARACTER SET" => {
                 def.collation = charset_named(value)?;
             }
-            // Hints to other engines, that change nothing of what a table holds.
+            // Hints for other engines that do not affect the table's content.
             "ROW_FORMAT" | "KEY_BLOCK_SIZE" | "STATS_PERSISTENT" | "STATS_AUTO_RECALC"
             | "STATS_SAMPLE_PAGES" | "MAX_ROWS" | "MIN_ROWS" | "AVG_ROW_LENGTH" | "PACK_KEYS"
             | "CHECKSUM" | "DELAY_KEY_WRITE" => {
@@ -215,7 +215,7 @@ impl Terms<'_> {
     }
 }
 
-/// The name of a table's option, and its value.
+/// The name and the value of a table option.
 fn option_text(option: &SqlOption) -> Result<(String, String)> {
     let bare = |text: String| text.trim_matches(|c| c == '`' || c == '"').to_owned();
     Ok(match option {

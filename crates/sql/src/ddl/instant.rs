@@ -32,16 +32,16 @@ use crate::expression::Context;
 use crate::parser::parse_expr;
 use crate::planner::bind_default;
 
-/// What a change of a column's definition leaves.
+/// How existing rows and entries fit a column's changed definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ColumnChange {
-    /// Whether rows hold values that are to be read as wider ones.
+    /// Whether rows hold values that must be widened when they are read.
     pub(super) widens: bool,
-    /// Whether entries of indexes stay what they are.
+    /// Whether index entries stay valid.
     pub(super) keys: bool,
 }
 
-/// Whether rows can stay as they are when a column's definition changes.
+/// Returns how rows fit the new definition of a column, or `None` if they must be rewritten.
 pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     use ColumnType as T;
     const AS_IS: ColumnChange = ColumnChange { widens: false, keys: true };
@@ -50,7 +50,7 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     }
     let fits = |characters: &u32, bytes_max: u64| u64::from(*characters) * 4 <= bytes_max;
     let as_is = match (&old.ty, &new.ty) {
-        // CHAR is stored without the spaces at its end, and so is what it becomes.
+        // CHAR is stored without trailing spaces, and the new type has these values as they are.
         (T::Char(old), T::Char(new) | T::VarChar(new))
         | (T::VarChar(old), T::VarChar(new))
         | (T::Binary(old) | T::VarBinary(old), T::VarBinary(new)) => old <= new,
@@ -78,9 +78,9 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An entry has a name's number, a row the name. A value that was none of the members is the
-        // empty text with the number 0; a new member with an empty name would give that text
-        // another number.
+        // An index entry has the number of a member, a row has its name. A value that was not a
+        // member is the empty text with the number 0. A new member with an empty name would give
+        // that text another number.
         (T::Enum(old), T::Enum(new)) => new
             .strip_prefix(old.as_slice())
             .is_some_and(|added| !added.iter().any(String::is_empty)),
@@ -90,7 +90,7 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     as_is.then_some(AS_IS)
 }
 
-/// How an ALTER TABLE is done.
+/// The way in which an ALTER TABLE is done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Way {
     Instant,
@@ -99,7 +99,7 @@ pub(crate) enum Way {
     Copy,
 }
 
-/// What a statement says of how it is to be done.
+/// The ALGORITHM and LOCK clauses of a statement.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Demands {
     algorithm: Option<AlterTableAlgorithm>,
@@ -127,7 +127,8 @@ impl Demands {
         self.lock == Some(AlterTableLock::Exclusive)
     }
 
-    /// Refuses a way that the statement rules out, or a lock that the way needs more than.
+    /// Refuses a way that the statement excludes, or one that needs a stronger lock than the
+    /// statement allows.
     fn check(&self, way: Way) -> Result<()> {
         if let (true, Some(_)) = (self.insists_on_instant(), self.lock) {
             let text = "Incorrect usage of ALGORITHM=INSTANT and LOCK=NONE/SHARED/EXCLUSIVE";
@@ -177,9 +178,9 @@ pub(super) fn is_same_for_all(default: &DefaultValue) -> Result<bool> {
 }
 
 impl Alteration {
-    /// Settles how it is done, once the definition is whole: what new columns have in rows that are
-    /// there, under which version rows are written, which indexes are built, and whether the
-    /// statement allows that.
+    /// Decides how the change is done, once the definition is complete: the values of new columns
+    /// in existing rows, the version of new rows, and the indexes to build. Checks that the
+    /// statement allows this way.
     pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
         self.after.number_columns(self.before.last_column_id());
         self.restart_if_new();
@@ -202,7 +203,7 @@ impl Alteration {
         self.demands.check(self.way())
     }
 
-    /// How it is done.
+    /// The way in which the change is done.
     pub(crate) fn way(&self) -> Way {
         let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
         match self.rewrite {
@@ -213,10 +214,11 @@ impl Alteration {
         }
     }
 
-    /// What the table becomes with its indexes being built by its present columns. `None` where
-    /// entries are of columns that are not there yet, or would be others by the present definition;
-    /// where rows must be held to constraints; and where the table gets another name or other
-    /// numbers, which nobody may see change while it is used.
+    /// The state of the table while its indexes are built online, in terms of its present columns.
+    /// Returns `None` if entries contain columns that do not exist yet or would differ under the
+    /// present definition, or if rows must be checked against constraints. Also returns `None` if
+    /// the table gets another name or other numbers, because these may not change while the table
+    /// is used.
     pub(crate) fn becoming(&self) -> Option<Becoming> {
         let (before, after) = (&*self.before, &self.after);
         let same_name = before.db == after.db && before.name == after.name;
@@ -236,7 +238,7 @@ impl Alteration {
         Some(Becoming { indexes, after: Some(Box::new(after.clone())), filled: false })
     }
 
-    /// Gives new columns their initial values, where those are not known from their definitions.
+    /// Sets the initial values of new columns whose definitions do not give them.
     fn fill_instantly(&mut self, context: &Context<'_>) -> Result<()> {
         let offset = context.variables.borrow().time_offset_micros;
         for (column, from) in self.after.columns.iter_mut().zip(&self.origin) {
@@ -259,7 +261,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// Keeps what a column has in rows from before it was added, when its type changes.
+    /// Keeps the value that a column has in rows from before it was added, when its type changes.
     pub(super) fn keep_initial(&mut self, was: &ColumnDef, column: &mut ColumnDef) {
         column.initial.clone_from(&was.initial);
         let value = was.initial_value();
@@ -269,8 +271,8 @@ impl Alteration {
         }
     }
 
-    /// Has indexes built whose entries are not those of the new definition, and rows copied where
-    /// their keys are not.
+    /// Marks indexes for building whose entries differ under the new definition. Marks the rows for
+    /// copying if their keys differ.
     fn compare_keys(&mut self) {
         let (before, after) = (&self.before, &mut self.after);
         let key = |def: &TableDef, parts: &[IndexPart]| -> Vec<(u32, Option<u32>)> {
@@ -293,7 +295,7 @@ impl Alteration {
         }
     }
 
-    /// Begins a new version of the schema if readers must distinguish earlier rows from later ones.
+    /// Starts a new schema version if readers must distinguish earlier rows from later ones.
     fn version(&mut self) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();

@@ -8,7 +8,7 @@ use crate::catalog::{IndexDef, IndexPart, Stage, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::parser::last_name;
 
-/// The key space of an index that has none yet.
+/// The key space number of an index that has no key space yet.
 pub(super) const UNBUILT: u32 = 0;
 
 /// The most columns of a key.
@@ -77,7 +77,7 @@ pub(super) fn set_primary(def: &mut TableDef, parts: Vec<IndexPart>) -> Result<(
     Ok(())
 }
 
-/// Adds an index that is yet to be built. Without a name it takes its first column's.
+/// Adds an index that is not built yet. Without a name, it gets the name of its first column.
 pub(super) fn add_index(
     def: &mut TableDef,
     name: Option<String>,
@@ -116,14 +116,14 @@ pub(super) fn add_index(
     Ok(())
 }
 
-/// Refuses keys that the columns do not allow, once all of a statement is known.
+/// Refuses keys that the columns do not allow, once the whole statement is applied.
 pub(super) fn check_keys(def: &mut TableDef) -> Result<()> {
     let columns = &def.columns;
     let indexes = def.indexes.iter_mut().map(|index| &mut index.parts);
     for part in std::iter::once(&mut def.primary).chain(indexes).flatten() {
         let column = &columns[part.column];
         match column.ty {
-            // A prefix as long as the column is none.
+            // A prefix as long as the column counts as no prefix.
             ColumnType::Char(n)
             | ColumnType::VarChar(n)
             | ColumnType::Binary(n)

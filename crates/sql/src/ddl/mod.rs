@@ -38,12 +38,12 @@ pub(crate) use operations::{Alter, parent_of};
 pub(crate) use pass::Pass;
 pub(crate) use terms::{Path, Terms};
 
-/// A change of the catalog, within its transaction.
+/// Runs statements that change the catalog, in one transaction.
 pub(crate) struct Ddl<'a> {
     pub(crate) terms: Terms<'a>,
     pub(crate) txn: &'a Transaction,
-    /// Tables whose AUTO_INCREMENT numbers, and whose row numbers, in memory are void once this is
-    /// committed.
+    /// Tables whose AUTO_INCREMENT counters and row-number counters in memory become invalid when
+    /// this is committed.
     pub(crate) restarted: RefCell<Vec<u32>>,
     pub(crate) renumbered: RefCell<Vec<u32>>,
 }
@@ -53,7 +53,7 @@ impl Ddl<'_> {
         Change::new(self.txn)
     }
 
-    /// Runs a statement; `false` when it is none of these.
+    /// Runs a statement; `false` if it is not one that this type runs.
     pub(crate) fn execute(&self, statement: &Statement) -> Result<bool> {
         match statement {
             Statement::CreateDatabase { db_name, if_not_exists, .. } => {
@@ -144,7 +144,7 @@ impl Ddl<'_> {
         change.put_table(&table)
     }
 
-    /// Cancels an index build whose builder is gone.
+    /// Cancels an index build that no thread works on any more.
     fn forget_building(&self, table: &mut TableDef) -> Result<()> {
         if table.becoming.take().is_some() {
             table.building.clear();
@@ -153,7 +153,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Gives a table empty key spaces.
+    /// Creates empty key spaces for a table.
     fn create_spaces(&self, table: &mut TableDef) -> Result<()> {
         let change = self.change()?;
         let (id, engine) = (table.id, table.engine);
@@ -164,15 +164,15 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Has a table's AUTO_INCREMENT column go on with `next`, or after the largest number that a
-    /// row has.
+    /// Makes a table's AUTO_INCREMENT column continue with `next`, or after the largest number of a
+    /// row if that is larger.
     fn restart_numbers(&self, table: &mut TableDef, next: u64) -> Result<()> {
         table.auto_increment = next;
         self.restarted.borrow_mut().push(table.id);
         self.change()?.delete_auto_increment_bound(table.id)
     }
 
-    /// RENAME TABLE: one after the other, so that two can change their names.
+    /// RENAME TABLE: renames one table after the other, so two tables can swap their names.
     pub(crate) fn rename_tables(&self, moves: &[(Path, Path)]) -> Result<()> {
         let change = self.change()?;
         let mut moved: BTreeMap<Path, Option<TableDef>> = BTreeMap::new();

@@ -10,12 +10,13 @@ fn check_column(name: &ast::Ident) -> Result<()> {
     check(&name.value, 1166, "column")
 }
 
-/// Refuses the name of an index: 1280, 1059.
+/// Refuses an invalid name of an index: 1280, 1059.
 fn check_index(name: &str) -> Result<()> {
     check(name, 1280, "index")
 }
 
-/// Refuses the name of a foreign key, a unique key or another index, which is an index's.
+/// Refuses an invalid name of a foreign key, a unique key or another index. These are all names of
+/// indexes.
 fn check_key(name: Option<&ast::Ident>) -> Result<()> {
     name.map_or(Ok(()), |name| check_index(&name.value))
 }
@@ -60,7 +61,7 @@ fn check_definition(column: &ast::ColumnDef) -> Result<()> {
     check_options(column.options.iter().map(|option| &option.option))
 }
 
-/// Refuses the names of databases, columns, indexes and constraints that a statement creates.
+/// Refuses invalid names of databases, columns, indexes and constraints that a statement creates.
 ///
 /// # Errors
 /// 1102, 1166, 1280, 1059.
@@ -79,7 +80,7 @@ pub(crate) fn check_statement(statement: &Statement) -> Result<()> {
     }
 }
 
-/// Refuses the names of columns, indexes and constraints that an ALTER TABLE creates.
+/// Refuses invalid names of columns, indexes and constraints that an ALTER TABLE creates.
 ///
 /// # Errors
 /// 1166, 1280, 1059.
@@ -92,7 +93,7 @@ pub(crate) fn check_alter(alter: &Alter) -> Result<()> {
         Operation::Sql(operation) => match &**operation {
             A::AddColumn { column_def, .. } => check_definition(column_def),
             A::ChangeColumn { old_name, new_name, options, .. } => {
-                // One that keeps its name may have had it before names were checked (NAME-3).
+                // A column that keeps its name may have got it before names were checked (NAME-3).
                 if old_name.value != new_name.value {
                     check_column(new_name)?;
                 }

@@ -71,7 +71,7 @@ struct Fill<'a> {
 
 impl Visitor for Fill<'_> {
     const LOCK: LockMode = LockMode::Shared;
-    // Others go on to read the rows meanwhile, and to change the table is not for them.
+    // Other transactions can read the rows meanwhile, but not change them.
     const READ_BYTES: usize = 4 << 20;
 
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize> {
@@ -90,30 +90,30 @@ impl Visitor for Fill<'_> {
     }
 }
 
-/// Passes for the indexes that a table's definition says are being built.
+/// The passes that build the indexes in a table's `building` list.
 impl Pass<'_> {
-    /// Gives the next rows after `last` their entries, and moves `last` on. `false` when there were
-    /// none (ONLINE-BUILD-3).
+    /// Writes the entries of the next rows after `last`, and advances `last`. Returns `false` if
+    /// there were no rows (ONLINE-BUILD-3).
     pub(crate) fn fill(&self, last: &mut Vec<u8>) -> Result<bool> {
         self.visit(last, &mut Fill { table: self.table, row: Vec::new() })
     }
 
-    /// Refuses duplicates in what is unique (ONLINE-BUILD-6).
+    /// Refuses duplicates in unique indexes (ONLINE-BUILD-6).
     pub(crate) fn check(&self) -> Result<()> {
         let goes_on = || self.check_stopped();
         let mut unique = self.table.building.iter().filter(|index| index.unique);
         unique.try_for_each(|index| check_unique(self.db, self.table, index, &goes_on))
     }
 
-    /// Whether what is built needs [`Pass::check`].
+    /// Whether the indexes being built need [`Pass::check`].
     pub(crate) fn is_unique(&self) -> bool {
         self.table.building.iter().any(|index| index.unique)
     }
 }
 
-/// Step 1: says what a table is to become. Indexes without a key space are given one.
+/// Step 1: records the intended definition of a table. Indexes without a key space get one.
 pub(crate) fn begin(change: &Change<'_>, table: &TableDef, mut becoming: Becoming) -> Result<()> {
-    // Those of a build that could neither be ended nor dropped.
+    // Remove the indexes of an earlier build that could neither be completed nor dropped.
     for index in &table.building {
         change.drop_space(table.id, index.space)?;
     }
@@ -135,7 +135,7 @@ pub(crate) fn note_filled(change: &Change<'_>, table: &TableDef) -> Result<()> {
     change.put_table(&TableDef { becoming, ..table.clone() })
 }
 
-/// Step 4. 1062 where a duplicate came after step 3.
+/// Step 4. Fails with 1062 if a duplicate was added after step 3.
 pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
     change.each_met(table.id, |row| store::check_met(change.txn, table, row))?;
     let same = TableDef { becoming: None, ..table.clone() };
@@ -149,7 +149,7 @@ pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, after)
 }
 
-/// In place of the other steps: what was built goes (ONLINE-BUILD-8).
+/// Instead of the other steps: removes the indexes built so far (ONLINE-BUILD-8).
 pub(crate) fn abandon(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, TableDef { becoming: None, ..table.clone() })
 }

@@ -25,20 +25,20 @@ pub(crate) enum Operation {
     DropCheck(String),
     EnforceCheck(String, bool),
     RenameTable(ObjectName),
-    /// FORCE: all rows are written anew.
+    /// FORCE: all rows are rewritten.
     Rewrite,
-    /// A clause that changes nothing here: keys are never disabled.
+    /// A clause without effect, because keys are never disabled.
     Nothing,
 }
 
-/// ALTER TABLE, and what is short for it.
+/// An ALTER TABLE, or a statement that is short for one.
 pub(crate) struct Alter {
     pub(crate) table: ObjectName,
     pub(crate) operations: Vec<Operation>,
 }
 
 impl Alter {
-    /// Reads an ALTER TABLE.
+    /// Parses an ALTER TABLE.
     pub(crate) fn parse(tokens: Vec<Token>) -> Result<Alter> {
         let mut parser = parser::parser(parser::engine_names(tokens));
         let read = |parser: &mut Parser<'_>| {
@@ -82,7 +82,7 @@ impl Alter {
         Alter { table: table.clone(), operations: names.iter().map(drop).collect() }
     }
 
-    /// The tables that its foreign keys name.
+    /// The tables that the statement's foreign keys name.
     pub(crate) fn parents(&self) -> impl Iterator<Item = &ObjectName> {
         self.operations.iter().flat_map(|operation| match operation {
             Operation::Sql(operation) => parents_of(operation),
@@ -90,7 +90,7 @@ impl Alter {
         })
     }
 
-    /// The other names that it gives the table.
+    /// The new names that the statement gives the table.
     pub(crate) fn new_names(&self) -> impl Iterator<Item = &ObjectName> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::RenameTable(name) => Some(name),
@@ -124,7 +124,7 @@ fn parents_of(operation: &AlterTableOperation) -> Vec<&ObjectName> {
     }
 }
 
-/// The words that come next, in lower case.
+/// The next words, in lower case.
 fn words<const N: usize>(parser: &Parser<'_>) -> [String; N] {
     std::array::from_fn(|at| parser::word(Some(&parser.peek_nth_token(at).token)))
 }
@@ -137,7 +137,7 @@ fn name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
     Ok(parser.parse_identifier()?.value)
 }
 
-/// Reads one clause; ADD with several columns is several operations.
+/// Parses one clause. ADD with several columns becomes several operations.
 fn clause(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), ParserError> {
     let next: [String; 3] = words(parser);
     let next = next.each_ref().map(String::as_str);
@@ -191,9 +191,9 @@ fn clause(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), Parse
     Ok(())
 }
 
-/// The options that stand beside each other, up to a comma.
+/// Parses consecutive table options up to a comma.
 fn table_options(parser: &mut Parser<'_>) -> Result<Vec<SqlOption>, ParserError> {
-    // The parser's own loop goes on past commas, into what may be a clause of another kind.
+    // The parser's own loop continues after commas, where a clause of another kind may follow.
     let mut tokens = Vec::new();
     let mut depth = 0;
     loop {
@@ -219,7 +219,7 @@ fn table_options(parser: &mut Parser<'_>) -> Result<Vec<SqlOption>, ParserError>
     Ok(options)
 }
 
-/// `(a INT, b INT)` behind ADD.
+/// Parses `(a INT, b INT)` after ADD.
 fn columns(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), ParserError> {
     parser.expect_token(&Token::LParen)?;
     let columns = parser.parse_comma_separated(Parser::parse_column_def)?;
@@ -245,7 +245,7 @@ fn convert(parser: &mut Parser<'_>) -> Result<Operation, ParserError> {
     Ok(Operation::Convert(charset, collation))
 }
 
-/// `RENAME [TO | AS | =] name`, or `RENAME a TO b`, which is of a column.
+/// Parses `RENAME [TO | AS | =] name`, or `RENAME a TO b`, which renames a column.
 fn rename_table(parser: &mut Parser<'_>) -> Result<Operation, ParserError> {
     let [_, second, third]: [String; 3] = words(parser);
     if third == "to" && !matches!(second.as_str(), "to" | "as") {

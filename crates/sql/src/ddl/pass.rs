@@ -25,17 +25,17 @@ use spillway::{
 use crate::catalog::{TableDef, unawaited};
 use crate::errors::{Result, SqlError};
 
-/// The most rows, and about the most bytes of what is written, in one transaction.
+/// The most rows in one transaction. [`BATCH_BYTES`] is the approximate limit of the bytes written.
 const BATCH_ROWS: usize = 1000;
 pub(super) const BATCH_BYTES: usize = 256 << 10;
 
-/// How long a pass stands in line for a row before it looks whether it is to end.
+/// How long a pass waits for a row lock before it checks whether it must stop.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Pass<'a> {
     pub(crate) db: &'a Database,
     pub(crate) table: &'a TableDef,
-    /// Whether it is to end.
+    /// Returns whether the pass must stop.
     pub(crate) stopped: &'a dyn Fn() -> bool,
     /// Called with each transaction that may have to be interrupted.
     pub(crate) begun: &'a dyn Fn(&Transaction),
@@ -45,23 +45,24 @@ pub(crate) struct Pass<'a> {
 pub(super) trait Visitor {
     /// How rows are locked.
     const LOCK: LockMode;
-    /// About the most bytes of keys and rows that are looked at in one transaction.
+    /// The approximate limit of the bytes of keys and rows that are read in one transaction.
     const READ_BYTES: usize;
 
-    /// Takes a row: its key and its bytes. Answers about how many bytes were written for it.
+    /// Processes a row, given by its key and its bytes. Returns the approximate number of bytes
+    /// written for it.
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize>;
 
-    /// Notes that the rows up to a key are done, before that is committed.
+    /// Records that the rows up to a key are done, before the commit.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
 
-    /// Called once others see the committed rows and may lock them: before the pass waits for the
-    /// commit to be durable, or sleeps because writers are slowed.
+    /// Called once other transactions see the committed rows and may lock them. This is before the
+    /// pass waits until the commit is durable, or sleeps because writers are slowed down.
     fn installed(&mut self) {}
 }
 
 impl Pass<'_> {
-    /// Visits some rows after `last`, in one transaction, and moves `last` on, but not where the
-    /// first is locked by others. `false` when there are none.
+    /// Visits some rows after `last` in one transaction, and advances `last`. It visits none if
+    /// another transaction has locked the first row. Returns `false` if there are no more rows.
     pub(super) fn visit<V: Visitor>(&self, last: &mut Vec<u8>, visitor: &mut V) -> Result<bool> {
         let keys = self.next_keys(last, V::READ_BYTES)?;
         if keys.is_empty() {
@@ -75,7 +76,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// 1317 when it is to end.
+    /// Fails with 1317 if the pass must stop.
     pub(super) fn check_stopped(&self) -> Result<()> {
         match (self.stopped)() {
             true => Err(SqlError::new(1317, "Query execution was interrupted")),
@@ -96,8 +97,9 @@ impl Pass<'_> {
         Ok(keys)
     }
 
-    /// Visits the first of some rows in one transaction, up to one that is locked: it is the first
-    /// of the next, which can wait for it (TABLE-PASS-3). Answers how many were done.
+    /// Visits rows from the front of `keys` in one transaction, up to one that is locked. The next
+    /// transaction begins with that row and can wait for it (TABLE-PASS-3). Returns the number of
+    /// visited rows.
     fn visit_first<V: Visitor>(&self, keys: &[Vec<u8>], visitor: &mut V) -> Result<usize> {
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         let txn = self.db.begin(options.lock_wait(LOCK_WAIT));
@@ -125,7 +127,7 @@ impl Pass<'_> {
         Ok(done)
     }
 
-    /// How many of a hundred parts of the rows lie before a key, estimated.
+    /// The estimated percentage of the rows before a key.
     pub(crate) fn percent(&self, last: &[u8]) -> u64 {
         let keys = |end| self.db.estimate(self.table.rows(), KeyRange::new(&[], end)).keys;
         (keys(Some(last)) * 100 / keys(None).max(1)).min(99)

@@ -65,29 +65,29 @@ impl Visitor for Refresh<'_> {
 }
 
 impl Pass<'_> {
-    /// Writes the next rows after `last` anew that are of an earlier version, in one transaction,
-    /// and moves `last` on, but not where the first is locked by others. `false` when there were
-    /// none. `installed` is called once others see them.
+    /// Rewrites the next rows after `last` that have an earlier version, in one transaction, and
+    /// advances `last`. It visits no rows if another transaction has locked the first one. Returns
+    /// `false` if there were no more rows. Calls `installed` once other transactions see the rows.
     pub(crate) fn refresh(&self, last: &mut Vec<u8>, installed: &dyn Fn()) -> Result<bool> {
         self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new(), installed })
     }
 
-    /// Has rows be as they are after a crash, too, once all were visited: to be done before it is
-    /// noted ([`finish`]).
+    /// Makes the rewritten rows persistent once all rows were visited. This must be done before the
+    /// result is recorded ([`finish`]).
     pub(crate) fn persist(&self) -> Result<()> {
         if self.table.engine == EngineKind::Memory {
             return Ok(());
         }
-        // The pool can serve clients with another thread meanwhile.
+        // Another thread of the pool can serve clients meanwhile.
         Ok(blocking(|| self.db.persist())?)
     }
 }
 
-/// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer
-/// one, where who passed did not see it (the catalog in memory is behind while it cannot be read):
-/// then rows are of an earlier version than its own. Layouts before `unread`, of which no snapshot
-/// sees a row, are forgotten (ROW-REWRITE-3). Answers from which version on rows are now, or `None`
-/// where they were copied.
+/// Records that a pass with the definition `written` is complete. The stored definition may be
+/// newer if the pass did not see it, because the catalog in memory is outdated while it cannot be
+/// read. Rows then have an earlier version than the stored definition's. Drops the layouts before
+/// `unread`, because no snapshot sees a row of them (ROW-REWRITE-3). Returns the earliest version
+/// that rows have now, or `None` if the rows were copied meanwhile.
 pub(crate) fn finish(
     change: &Change<'_>,
     table: &TableDef,
@@ -104,8 +104,8 @@ pub(crate) fn finish(
     Ok(Some(table.fresh_from))
 }
 
-/// Forgets layouts that no row has any more: none in the newest state, and there are no older
-/// snapshots (ROW-REWRITE-3). Answers whether there were any.
+/// Drops layouts that no row has any more: no row in the newest state has one, and there are no
+/// older snapshots (ROW-REWRITE-3). Returns whether there were any.
 pub(crate) fn forget_layouts(db: &Database, catalog: &Catalog) -> Result<bool> {
     let txn = db.begin(TransactionOptions::new());
     let change = Change::new(&txn)?;

@@ -11,21 +11,21 @@ use crate::catalog::{Catalog, SYSTEM, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::parser::part_name;
 
-/// What a statement's names and options are read by.
+/// The settings by which a statement's names and options are interpreted.
 pub(crate) struct Terms<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) database: Option<&'a str>,
     pub(crate) foreign_key_checks: bool,
-    /// The session's time zone, from UTC.
+    /// The offset of the session's time zone from UTC.
     pub(crate) time_offset_micros: i64,
-    /// The engine of tables whose statement names none.
+    /// The engine of tables whose CREATE statement names none.
     pub(crate) engine: EngineKind,
-    /// Whether another engine's name is an error: NO_ENGINE_SUBSTITUTION.
+    /// Whether the name of an unknown engine is an error: NO_ENGINE_SUBSTITUTION.
     pub(crate) engine_named: bool,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
 }
 
-/// Database and name of a table.
+/// The database and the name of a table.
 pub(crate) type Path = (String, String);
 
 impl Terms<'_> {
@@ -51,7 +51,8 @@ impl Terms<'_> {
         self.warnings.borrow_mut().push(warning);
     }
 
-    /// An error where the statement does not say that it may be so, and a note where it does.
+    /// Fails with `error`, or only adds it as a note if the statement forgives it (`IF EXISTS`, `IF
+    /// NOT EXISTS`).
     pub(super) fn unless(&self, forgiven: bool, error: SqlError) -> Result<()> {
         if !forgiven {
             return Err(error);
@@ -60,7 +61,7 @@ impl Terms<'_> {
         Ok(())
     }
 
-    /// Refuses a table in a database that is none, or where nothing is stored.
+    /// Refuses a database that does not exist or that stores no tables.
     pub(super) fn check_database(&self, db: &str) -> Result<()> {
         if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
             return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));

@@ -5,15 +5,16 @@
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of salt.
+/// The number of salt bytes.
 const SALT: usize = 20;
 const DIGEST: usize = 43;
-/// The stored bytes before the salt: the algorithm, and thousands of rounds in hexadecimal.
+/// The stored bytes before the salt: the algorithm, and the number of rounds in thousands, in
+/// hexadecimal.
 const PREFIX: &[u8] = b"$A$005$";
 const ROUNDS: u32 = 5_000;
 const LETTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The stored form of a password, with a salt of these bytes. The salt is printable.
+/// The stored form of a password, with a salt made of these bytes. The salt is printable.
 pub(super) fn stored(password: &[u8], random: [u8; SALT]) -> Vec<u8> {
     let salt = random.map(|byte| LETTERS[usize::from(byte % 64)]);
     let mut stored = [PREFIX, &salt].concat();
@@ -21,7 +22,7 @@ pub(super) fn stored(password: &[u8], random: [u8; SALT]) -> Vec<u8> {
     stored
 }
 
-/// The parts of what is stored: rounds, salt and digest. `None` of anything else.
+/// The parts of the stored form: rounds, salt and digest. `None` if the bytes have another form.
 fn parts(stored: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     let rest = stored.strip_prefix(b"$A$")?;
     let (thousands, rest) = rest.split_at_checked(3)?;
@@ -33,17 +34,17 @@ fn parts(stored: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     fits.then_some((thousands * 1_000, salt, digest))
 }
 
-/// Whether bytes are what [`stored`] gives for some password.
+/// Whether bytes have the form that [`stored`] returns.
 pub(super) fn is_stored(stored: &[u8]) -> bool {
     parts(stored).is_some()
 }
 
-/// Whether something was stored of this password. Where nothing sensible is stored, the answer
-/// takes as long.
+/// Whether `stored` is the stored form of this password. The check takes the same time if `stored`
+/// is not a valid form.
 pub(super) fn is_of(stored: &[u8], password: &[u8]) -> bool {
     let (rounds, salt, digest) = parts(stored).unwrap_or((ROUNDS, &[b'.'; SALT], b""));
     let made = sha256_crypt(password, salt, rounds);
-    // Every byte is looked at, so that the time taken tells nothing.
+    // Every byte is compared, so the time reveals nothing.
     digest.len() == made.len() && digest.iter().zip(&made).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
@@ -126,7 +127,7 @@ mod tests {
         String::from_utf8(sha256_crypt(password.as_bytes(), salt, rounds)).unwrap()
     }
 
-    /// As `crypt` of the C library has it.
+    /// The results are those of `crypt` in the C library.
     #[test]
     fn sha256_crypt_is_that_of_others() {
         let long = "we have a short salt string but not a short password";

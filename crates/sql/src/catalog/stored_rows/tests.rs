@@ -16,7 +16,8 @@ fn session(instance: &Instance) -> Session {
     session
 }
 
-/// How many rows of the newest state are of the newest version, and how many bytes all are.
+/// The number of rows in the newest state that have the newest version, and the total bytes of all
+/// rows.
 fn newest(db: &Database) -> (u64, usize) {
     let catalog = Catalog::load(db).unwrap();
     let table = catalog.table("test", "t").unwrap();
@@ -30,16 +31,16 @@ fn newest(db: &Database) -> (u64, usize) {
     (rows, bytes)
 }
 
-/// Puts rows between those that are there, so that a compaction merges them all, and has it do so.
+/// Inserts rows between the existing ones, so that a compaction must merge them all, and runs it.
 fn merge(one: &mut Session, db: &Database, id: &str) {
     let odd: Vec<_> = (0..ROWS).map(|row| format!("({})", row * 2 + 1)).collect();
     run(one, &format!("REPLACE INTO t ({id}) VALUES {}", odd.join(",")));
     db.compact().unwrap();
 }
 
-/// STORED-ROW-7, STORED-ROW-3, STORED-ROW-4: what changes of a table left in its rows goes with
-/// compactions, they read as before, and those that would become longer stay; also after the next
-/// opening.
+/// STORED-ROW-7, STORED-ROW-3, STORED-ROW-4: compactions remove what changes of a table left in its
+/// rows, and the rows read as before. Rows that would become longer stay as they are. All this also
+/// holds after a restart.
 #[test]
 fn compactions_write_rows_in_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -64,7 +65,7 @@ fn compactions_write_rows_in_the_newest_version() {
     let even = "SELECT * FROM t WHERE id % 2 = 0 ORDER BY id";
     let told = run(&mut one, even);
     assert_eq!(newest(&db), (0, before.1));
-    // Nothing has met them.
+    // No compaction has read them.
     db.compact().unwrap();
     assert_eq!(run(&mut one, even), told);
     merge(&mut one, &db, "id");
@@ -74,7 +75,8 @@ fn compactions_write_rows_in_the_newest_version() {
     assert!(after.1 < before.1 * 3 / 4, "{} of {}", after.1, before.1);
     assert_eq!(run(&mut one, even), told);
     assert_eq!(run(&mut one, "CHECK TABLE t"), ["test.t check status OK"]);
-    // A column that is added in front makes rows longer; one that goes as well makes up for it.
+    // A column that is added in front makes rows longer. Dropping another column compensates for
+    // it.
     run(&mut one, "ALTER TABLE t ADD COLUMN f CHAR(9) DEFAULT 'in front' FIRST, ALGORITHM=INSTANT");
     let told = run(&mut one, even);
     drop((one, instance));
@@ -94,7 +96,7 @@ fn compactions_write_rows_in_the_newest_version() {
     assert_eq!(run(&mut one, "CHECK TABLE t"), ["test.t check status OK"]);
 }
 
-/// What makes no sense is left as it is.
+/// Bytes that are not a valid row stay as they are.
 #[test]
 fn bytes_that_are_no_row_stay() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
