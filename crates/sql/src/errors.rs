@@ -8,29 +8,29 @@ use std::fmt;
 use spillway::{ErrorKind, Table};
 use spillway_types::StoreError;
 
-/// A failure for the client: MySQL's number, the SQLSTATE, and the text.
+/// An error for the client: MySQL's error number, the SQLSTATE and the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SqlError {
-    /// MySQL's number.
+    /// MySQL's error number.
     pub code: u16,
     /// The SQLSTATE.
     pub state: &'static str,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// Whether the statement may be run again at once, over a newer snapshot.
+    /// Whether the statement may be repeated at once with a newer snapshot.
     pub(crate) conflict: bool,
-    /// Whether the statement starts over, with the locks that it has: nothing failed (NEWEST-6).
+    /// Whether the statement must be repeated, keeping its locks. This is not a failure (NEWEST-6).
     pub(crate) starts_over: bool,
-    /// Whether the transaction is over.
+    /// Whether the error ends the transaction.
     pub(crate) ends_transaction: bool,
-    /// Whether nothing failed: the statement stands in line for a row.
+    /// Whether this is not a failure: the statement waits for a row lock.
     pub(crate) waits: bool,
-    /// The key space whose data is damaged, or where a row has changed, until its name is looked
-    /// up.
+    /// The key space whose data is damaged or in which a row has changed, until the table's name is
+    /// looked up.
     pub(crate) table: Option<Table>,
 }
 
-/// The result of anything in SQL.
+/// The result type of this crate.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
 impl fmt::Display for SqlError {
@@ -76,8 +76,8 @@ fn state_of(code: u16) -> &'static str {
 }
 
 impl SqlError {
-    /// An error of this number. Its text has no control characters, whatever names and values are
-    /// in it (NAME-5).
+    /// An error with this number. Its message has no control characters, whatever names and values
+    /// it contains (NAME-5).
     #[cold]
     pub fn new(code: u16, message: impl Into<String>) -> SqlError {
         let message = message.into();
@@ -97,13 +97,13 @@ impl SqlError {
         }
     }
 
-    /// Whether what it says may tell something of rows: not where the statement was ended for
-    /// others' sake, or for what it takes.
+    /// Whether the error may reveal something about rows. It does not if the statement was ended
+    /// because of other statements or because of its resource use.
     pub(crate) fn tells_of_rows(&self) -> bool {
         !matches!(self.code, 1037 | 1038 | 1041 | 1160 | 1205 | 1213 | 1317 | 3024 | 3572)
     }
 
-    /// Has the statement start over.
+    /// The error by which a statement is repeated.
     #[cold]
     pub(crate) fn starts_over() -> SqlError {
         SqlError { starts_over: true, ..SqlError::new(1213, "a row has got another key") }
@@ -115,7 +115,7 @@ impl SqlError {
         SqlError::new(1235, format!("This version of Spillway doesn't yet support '{what}'"))
     }
 
-    /// 1064: text that is no SQL.
+    /// 1064: text that is not valid SQL.
     #[cold]
     pub fn syntax(what: impl fmt::Display) -> SqlError {
         SqlError::new(1064, format!("You have an error in your SQL syntax: {what}"))
@@ -136,7 +136,7 @@ impl SqlError {
         SqlError::new(1690, format!("{what} value is out of range in '{expr}'"))
     }
 
-    /// Why a value does not go into a column, in MySQL's words.
+    /// The error for a value that a column cannot store, with MySQL's message.
     #[cold]
     pub(crate) fn store(why: StoreError, column: &str, value: &str, row: u64) -> SqlError {
         let value: String = value.chars().take(64).collect();
@@ -220,30 +220,30 @@ impl From<spillway::Error> for SqlError {
 }
 
 impl From<&'static str> for SqlError {
-    /// A stored row that makes no sense.
+    /// The error for an invalid stored row.
     fn from(why: &'static str) -> SqlError {
         SqlError::new(1034, format!("Incorrect key file for table; {why}"))
     }
 }
 
-/// How much something said beside a result matters.
+/// The level of a warning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WarningLevel {
     Note,
     Warning,
-    /// What the statement failed of.
+    /// The error with which the statement failed.
     Error,
 }
 
-/// Something said beside a result.
+/// A warning, which is reported besides the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Warning {
     pub(crate) level: WarningLevel,
     pub(crate) error: SqlError,
 }
 
-/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read
-/// it: a terminal obeys them, and a log ends its line.
+/// A text with its control characters escaped (`\\x1B`, `\\n`), for terminals and logs. A terminal
+/// would obey them, and in a log they would break the line.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {

@@ -23,11 +23,11 @@ use crate::executor::store;
 use crate::expression::{Context, Expr};
 use crate::planner::Source;
 
-/// A statement that has changed so many rows waits for locks with its thread: undone and done again
-/// after each wait, it would not come to an end.
+/// A statement that has changed this many rows blocks its thread when it waits for a lock. If it
+/// were undone and repeated after each wait, it might never end.
 const BEGUN_AGAIN_MAX: u64 = 1000;
 
-/// Whether an UPDATE's rows may be changed while they are looked for.
+/// Whether an UPDATE may change rows while it searches for them.
 pub(super) fn is_safe(source: &Source, rules: &Rules, assignments: &[Assignment]) -> bool {
     let table = &rules.table;
     let changes = |column: usize| {
@@ -48,7 +48,7 @@ pub(super) fn is_safe(source: &Source, rules: &Rules, assignments: &[Assignment]
         && source.filters.iter().chain(values).all(own)
 }
 
-/// Changes rows of a statement, one by one.
+/// Changes the rows of a statement one by one.
 pub(super) struct Changer<'c> {
     plan: &'c ChangePlan,
     maker: &'c Maker<'c>,
@@ -61,7 +61,7 @@ impl<'c> Changer<'c> {
         Changer { plan, maker, matched: 0, changed: 0 }
     }
 
-    /// Counts the rows that the statement has found and changed.
+    /// Returns the numbers of rows that the statement has found and changed.
     pub(super) fn changed(&self, context: &Context<'_>) -> Changed {
         match self.plan.assignments {
             Some(_) => Changed::by_update(self.matched, self.changed, context),
@@ -69,7 +69,7 @@ impl<'c> Changer<'c> {
         }
     }
 
-    /// Changes a row, which is locked, and has its key behind its columns.
+    /// Changes a locked row, which has its key after its columns.
     pub(super) fn change(&mut self, row: &mut [Value]) -> Result<()> {
         let txn = self.maker.context.txn;
         self.matched += 1;
@@ -87,7 +87,7 @@ impl<'c> Changer<'c> {
         let refused = |error: &SqlError| matches!(error.code, 1062 | 3819 | 1048);
         match outcome {
             Err(error) if refused(&error) => {
-                // A later index may have refused what earlier ones took.
+                // A later index may have refused the row after earlier ones accepted it.
                 txn.rollback_to(before);
                 self.maker.context.warn(error);
             }
@@ -97,8 +97,8 @@ impl<'c> Changer<'c> {
         Ok(())
     }
 
-    /// Changes each row as soon as it is found; `false`, and nothing is done, where that may not
-    /// be.
+    /// Changes each row as soon as it is found. Returns `false`, without a change, if that is not
+    /// allowed.
     pub(super) fn in_place(&mut self, context: &Context<'_>) -> Result<bool> {
         let source = &self.plan.source;
         if !self.plan.in_place {
@@ -118,7 +118,7 @@ impl<'c> Changer<'c> {
         Ok(true)
     }
 
-    /// Changes the rows of a list of keys, which are locked.
+    /// Changes the rows with these keys, which are locked.
     pub(super) fn each_of(&mut self, keys: &mut Scratch) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let (mut bytes, mut row) = (Vec::new(), Vec::new());
@@ -140,8 +140,7 @@ impl<'c> Changer<'c> {
     }
 }
 
-/// Has a statement that has changed so many rows wait for locks with its thread, once they are
-/// many.
+/// Makes a statement block its thread in lock waits once it has changed many rows.
 pub(super) fn keep_thread(context: &Context<'_>, changed: u64) {
     if changed == BEGUN_AGAIN_MAX {
         context.txn.leave_waits(false);

@@ -21,44 +21,44 @@ use crate::expression::{Context, Expr};
 use crate::planner::{Binder, Hints, Names, Row, Source};
 use crate::{executor, planner};
 
-/// Numbers of assigned columns, and of columns of a table, that need no allocation.
+/// The numbers of assigned columns, and of columns of a table, that need no allocation.
 const FEW: usize = 4;
 const MANY: usize = 16;
 
-/// A column and the value that an UPDATE assigns to it; `None` for DEFAULT.
+/// A column, and the value that an UPDATE assigns to it; `None` for DEFAULT.
 pub(super) type Assignment = (usize, Option<Expr>);
 
-/// How often rows are chosen by their order, while others change those that were chosen, before
-/// those that fit are taken.
+/// How often rows are chosen by their order if other transactions change the chosen rows meanwhile.
+/// After that, the chosen rows that still satisfy the conditions are used.
 const CHOICES_MAX: usize = 10;
 
-/// Rows that are changed: mostly one.
+/// The rows to change: mostly one.
 type Targets = SmallVec<[Row; 1]>;
 
 /// The rows that a statement changes, locked.
 enum FoundRows {
     Rows(Targets),
-    /// Their keys, in the order that they are changed in.
+    /// The rows' keys, in the order in which the rows are changed.
     Keys(Scratch),
 }
 
-/// An UPDATE or DELETE, bound.
+/// A bound UPDATE or DELETE.
 #[derive(Debug)]
 pub(crate) struct ChangePlan {
     pub(super) rules: Rules,
     pub(super) source: Source,
     order: Vec<(Expr, bool, Collation)>,
     limit: Option<Expr>,
-    /// What an UPDATE sets; of a DELETE there is nothing.
+    /// The assignments of an UPDATE; `None` for a DELETE.
     pub(super) assignments: Option<Vec<Assignment>>,
     pub(super) ignore: bool,
     /// Whether each row may be changed as soon as it is found (`bulk`).
     pub(super) in_place: bool,
-    /// The columns by which rows are chosen. Those that are changed are read under their locks.
+    /// The columns by which rows are chosen. The rows to change are read again under their locks.
     read: ColumnsRead,
 }
 
-/// The one table that a statement changes, and its alias.
+/// Returns the single table that a statement changes, and its alias.
 fn single(
     names: Names<'_>,
     tables: &[ast::TableWithJoins],
@@ -125,12 +125,12 @@ impl ChangePlan {
         Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place, read })
     }
 
-    /// Whether it looks one row up by its whole primary key.
+    /// Whether the statement looks up one row by its whole primary key.
     pub(crate) fn looks_up(&self) -> bool {
         self.source.looks_up()
     }
 
-    /// How it finds its rows.
+    /// The rows of EXPLAIN: how the statement finds its rows.
     pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
         let kind = if self.assignments.is_some() { "UPDATE" } else { "DELETE" };
         crate::executor::explain_change(kind, &self.source, !self.order.is_empty())
@@ -152,7 +152,7 @@ impl ChangePlan {
             return Ok(changer.changed(context));
         }
         let mut held = HeldMemory::new(context);
-        // The first row is in it, and is given back to it.
+        // The first row uses this buffer and is returned to it.
         let mut room = context.room.values();
         match self.targets(context, &mut room, &mut held)? {
             FoundRows::Rows(mut rows) => {
@@ -164,8 +164,8 @@ impl ChangePlan {
         Ok(changer.changed(context))
     }
 
-    /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or
-    /// rows must be gathered first.
+    /// Deletes rows while they are found, and returns their number. Returns `None` if this is not a
+    /// DELETE, or if the rows must be gathered first.
     fn delete_in_place(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<u64>> {
         if self.assignments.is_some() || !self.order.is_empty() || self.limit.is_some() {
             return Ok(None);
@@ -179,9 +179,9 @@ impl ChangePlan {
         })
     }
 
-    /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where
-    /// they are more than memory holds, and their order is that in which they are found, their keys
-    /// alone, on disk.
+    /// The rows to change, locked and with their keys. The first one uses the memory of `row`. If
+    /// they do not fit memory and are changed in the order in which they are found, these are only
+    /// their keys, on disk.
     fn targets(
         &self,
         context: &Context<'_>,
@@ -199,7 +199,7 @@ impl ChangePlan {
             let before = executor::turns(context);
             let targets = self.choose(context, limit, row, held)?;
             tries += 1;
-            // Which rows come first may be another matter once some of them have changed.
+            // Other rows may come first once some of them have changed.
             let chose_late = !self.order.is_empty() && limit < usize::MAX;
             let moved = chose_late && context.txn.acts_on_newest();
             if !moved || executor::turns(context) == before || tries == CHOICES_MAX {
@@ -209,7 +209,7 @@ impl ChangePlan {
         }
     }
 
-    /// Chooses rows, at most so many, and locks them.
+    /// Chooses at most `limit` rows and locks them.
     fn choose(
         &self,
         context: &Context<'_>,
@@ -220,7 +220,7 @@ impl ChangePlan {
         let (source, order) = (&self.source, &self.order);
         let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
         let mut spilled: Option<Scratch> = None;
-        // With an order and a limit, only the rows that are left after both are locked.
+        // With an order and a limit, only the rows within the limit are locked.
         let sorted = !order.is_empty();
         let late = sorted && limit < usize::MAX;
         let table = &self.rules.table;
@@ -274,9 +274,9 @@ impl ChangePlan {
         Ok(true)
     }
 
-    /// Locks the first rows of those that were read without, and reads them anew. Under READ
-    /// COMMITTED another may have changed one since: if it does not fit any more, the next takes
-    /// its place.
+    /// Locks the first rows of those that were read without locks, and reads them again. Under READ
+    /// COMMITTED, another transaction may have changed a row since. If it no longer satisfies the
+    /// conditions, the next row takes its place.
     fn lock(
         &self,
         context: &Context<'_>,
@@ -310,7 +310,7 @@ impl ChangePlan {
     }
 }
 
-/// The columns of the conditions and of the order.
+/// The columns in the conditions and in the order.
 fn columns_chosen_by(
     table: &TableDef,
     source: &Source,
@@ -328,7 +328,7 @@ fn table_binder<'a>(names: Names<'a>, table: &TableDef, alias: &str) -> Binder<'
     binder
 }
 
-/// Which rows a statement changes: their source with its conditions, the order, the limit.
+/// The rows that a statement changes: their source with its conditions, the order and the limit.
 fn rows_of(
     binder: &mut Binder<'_>,
     (table, alias, hints): (&Arc<TableDef>, &str, Hints),
@@ -351,7 +351,8 @@ fn rows_of(
         .collect::<Result<Vec<_>>>()?;
     let limit = limit.map(|limit| planner::bind_count(binder, limit)).transpose()?;
     let mut source = planner::plan_table(table, alias, conditions, hints);
-    // Rows that come in the order are read and locked one by one, until there are enough.
+    // Rows that are found in the requested order are read and locked one by one until there are
+    // enough.
     if limit.is_some() && !order.is_empty() && planner::by_order(&mut source, &order) {
         order.clear();
     }
@@ -365,7 +366,7 @@ fn give_back(rows: Targets, room: &mut Row) {
     }
 }
 
-/// The columns of a row that has its key behind them, and the key.
+/// Splits a row with its key at the end into its columns and the key.
 pub(super) fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
     match row.split_last_mut() {
         Some((Value::Bytes(key), row)) => (row, key),
@@ -374,7 +375,7 @@ pub(super) fn split_key(row: &mut [Value]) -> (&mut [Value], &[u8]) {
     }
 }
 
-/// The key of a row that has it behind its columns.
+/// The key of a row that has its key after its columns.
 fn key_of(row: &[Value]) -> &[u8] {
     match row.last() {
         Some(Value::Bytes(key)) => key,
@@ -382,8 +383,8 @@ fn key_of(row: &[Value]) -> &[u8] {
     }
 }
 
-/// Changes one row, which has its key behind its columns, as an UPDATE says. Answers whether that
-/// made it another.
+/// Changes one row, which has its key after its columns, as an UPDATE specifies. Returns whether
+/// the row changed.
 pub(super) fn change_row(
     maker: &Maker<'_>,
     row: &mut [Value],
@@ -392,8 +393,7 @@ pub(super) fn change_row(
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
     let (new, pk) = split_key(row);
-    // What columns had that are given something: each of these columns, and in its place there what
-    // it had.
+    // The assigned columns, and the previous value of each at the same position.
     let mut columns: SmallVec<[usize; FEW]> = SmallVec::new();
     let mut before = context.room.before();
     for (column, expr) in assignments {
@@ -443,7 +443,7 @@ pub(super) fn change_row(
     Ok(true)
 }
 
-/// Puts a row in the place of another, both as they are stored.
+/// Replaces a row by another. Both are in stored form.
 fn put<V: Borrow<Value>>(maker: &Maker<'_>, old: &[V], new: &[Value], pk: &[u8]) -> Result<()> {
     let (table, context) = (maker.table(), maker.context);
     let same = |column: usize| std::ptr::eq(old[column].borrow(), &raw const new[column]);

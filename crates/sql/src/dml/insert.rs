@@ -22,19 +22,19 @@ use crate::parser::RowSource;
 use crate::planner::{Binder, Names, QueryPlan, Row};
 use crate::{executor, planner};
 
-/// An INSERT or REPLACE, bound.
+/// A bound INSERT or REPLACE.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
     rules: Rules,
-    /// The columns that values are given for.
+    /// The columns for which values are given.
     columns: Vec<usize>,
-    /// The others.
+    /// The other columns.
     others: Vec<usize>,
     source: InsertSource,
     replace: bool,
     ignore: bool,
-    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been
-    /// inserted; `None` for DEFAULT.
+    /// ON DUPLICATE KEY UPDATE: the assignments, over the columns of the existing row followed by
+    /// those of the row to insert; `None` for DEFAULT.
     update: Vec<(usize, Option<Expr>)>,
 }
 
@@ -44,7 +44,8 @@ enum InsertSource {
     Rows(Vec<Vec<Option<Expr>>>),
     Query {
         plan: Box<QueryPlan>,
-        /// Whether it may read the table that its rows go to. All of its rows are found first then.
+        /// Whether the query may read the table to which its rows are written. All of its rows are
+        /// then found first.
         reads_target: bool,
     },
 }
@@ -102,7 +103,7 @@ impl InsertPlan {
         &self.rules.table.name
     }
 
-    /// The query that its rows come from.
+    /// The query that provides the rows, if any.
     pub(crate) fn query(&self) -> Option<&QueryPlan> {
         match &self.source {
             InsertSource::Query { plan, .. } => Some(plan),
@@ -110,7 +111,7 @@ impl InsertPlan {
         }
     }
 
-    /// Runs it. With `more`, the rows after the first come from there.
+    /// Runs the statement. With `more`, the rows after the first come from there.
     pub(crate) fn run(
         &self,
         context: &Context<'_>,
@@ -203,7 +204,7 @@ fn source_of(
         if plan.columns.len() != columns.len() {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
-        // A column of bytes would be given those of UTF-8.
+        // A byte column would get the bytes of the UTF-8 text.
         if columns.iter().any(|column| table.columns[*column].ty.is_binary()) {
             plan.refuse_charsets()?;
         }
@@ -233,7 +234,7 @@ fn source_of(
     Ok(InsertSource::Rows(rows))
 }
 
-/// What a column is given; `None` for its default.
+/// The value given for a column; `None` for its default.
 type GivenValue<'v> = Result<Option<Cow<'v, Value>>>;
 
 struct Writer<'a> {
@@ -241,7 +242,7 @@ struct Writer<'a> {
     maker: Maker<'a>,
     keeps_zero: bool,
     changed: Changed,
-    /// The last AUTO_INCREMENT value that was given and not made.
+    /// The last AUTO_INCREMENT value that was given explicitly.
     explicit_id: u64,
     records: u64,
     duplicates: u64,
@@ -255,7 +256,7 @@ impl Writer<'_> {
         )
     }
 
-    /// As `write_exprs`, with parameters of the row's own.
+    /// As `write_exprs`, with the row's own parameters.
     fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
         let context = self.maker.context;
         let own = context.with_params(params);
@@ -266,7 +267,7 @@ impl Writer<'_> {
         self.write(values.into_iter().map(Ok))
     }
 
-    /// Writes a row that the query has found.
+    /// Writes a row that the query has returned.
     fn write_result(&mut self, plan: &QueryPlan, row: &[Value]) -> Result<()> {
         let table = &self.plan.rules.table;
         let values = row.iter().zip(&plan.columns).zip(&self.plan.columns);
@@ -286,7 +287,7 @@ impl Writer<'_> {
         let before = self.maker.context.txn.savepoint();
         let outcome = match self.write_row(values) {
             Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
-                // A later index may have refused what earlier ones took.
+                // A later index may have refused the row after earlier ones accepted it.
                 self.maker.context.txn.rollback_to(before);
                 self.duplicates += 1;
                 self.maker.context.warn(error);
@@ -298,7 +299,7 @@ impl Writer<'_> {
         outcome
     }
 
-    /// Makes a row the whole row: values that are given, and defaults.
+    /// Builds the whole row from given values and defaults.
     fn fill<'v>(&self, values: impl Iterator<Item = GivenValue<'v>>, row: &mut Row) -> Result<()> {
         row.resize(self.maker.table().columns.len(), Value::Null);
         for (column, value) in self.plan.columns.iter().zip(values) {
@@ -317,8 +318,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one
-    /// that was given.
+    /// Sets the AUTO_INCREMENT column's number. Returns the generated number and the explicitly
+    /// given one.
     fn number(&self, row: &mut [Value]) -> Result<(u64, u64)> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
@@ -366,7 +367,7 @@ impl Writer<'_> {
             other => other?,
         }
         self.changed.affected += 1;
-        // A row that was not taken moves nothing.
+        // A row that was not inserted does not advance the counter.
         if explicit > 0 {
             context.server.note_auto_increment(context.txn, table, explicit)?;
             self.explicit_id = explicit;
@@ -377,7 +378,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE: the row that is there is changed.
+    /// ON DUPLICATE KEY UPDATE: changes the existing row.
     fn update_row(&mut self, new: Row, mut old: Row, pk: &[u8]) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         shift_timestamps(table, &mut old, self.maker.shift);
@@ -392,7 +393,7 @@ impl Writer<'_> {
             let mut wide = row.clone();
             wide.extend(new.iter().cloned());
             let value = context.eval(expr, &wide)?;
-            // No number is made here for a NULL, and yet it is no error, as in MySQL.
+            // As in MySQL, no number is generated here for a NULL, and the NULL is not an error.
             row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {
                 table.columns[*column].ty.zero()
             } else {

@@ -21,11 +21,11 @@ use crate::expression::{Context, Expr};
 use crate::planner::{Names, QueryBody, QueryPlan, Row, SourceKind};
 use crate::{executor, planner};
 
-/// An UPDATE or DELETE of several tables, bound.
+/// A bound UPDATE or DELETE of several tables.
 #[derive(Debug)]
 pub(crate) struct JoinedPlan {
-    /// The rows of the join: the values to assign, and then the key of each target's row, which is
-    /// NULL where an outer join found none.
+    /// The rows of the join. They have the values to assign, and then the key of each target's row,
+    /// which is NULL if an outer join found no row.
     rows: QueryPlan,
     keys_at: usize,
     targets: Vec<ChangedTable>,
@@ -37,25 +37,25 @@ pub(crate) struct JoinedPlan {
 #[derive(Debug)]
 struct ChangedTable {
     rules: Rules,
-    /// Whether the join reads it whole.
+    /// Whether the join scans the whole table.
     full: bool,
-    /// The columns that are assigned to, each with where its value stands; `None` for DEFAULT.
+    /// The assigned columns, each with the position of its value; `None` for DEFAULT.
     columns: Vec<(usize, Option<usize>)>,
 }
 
-/// A stored table of the join, under the name that it has there.
+/// A stored table of the join, with its name there.
 struct Joined {
     alias: String,
     table: Arc<TableDef>,
 }
 
 impl Joined {
-    /// Asks for the right to change it.
+    /// Checks the privilege to change the table.
     fn ask(&self, names: Names<'_>, any: &'static [&'static str]) -> Result<()> {
         names.needs.ask(any, (self.table.db.clone(), self.table.name.clone()))
     }
 
-    /// Whether a name before a column, or in the list of a DELETE, means it.
+    /// Whether a name before a column, or in the list of a DELETE, refers to this table.
     fn is(&self, path: &[String]) -> bool {
         match path {
             [alias] => self.alias.eq_ignore_ascii_case(alias),
@@ -80,8 +80,8 @@ fn joined(names: Names<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     Ok(all)
 }
 
-/// Plans the join: the values of `projection`, and then the key of each target's row. Answers which
-/// targets are read whole.
+/// Plans the join, whose rows have the values of `projection` and then the key of each target's
+/// row. Also returns, for each target, whether the join scans the whole table.
 fn plan(
     names: Names<'_>,
     from: &[TableWithJoins],
@@ -89,7 +89,7 @@ fn plan(
     projection: Vec<ast::Expr>,
     targets: &[&Joined],
 ) -> Result<(QueryPlan, Vec<bool>)> {
-    // Without a table, FOR would be the name of what is shown.
+    // Without a table, FOR would be parsed as a column alias.
     let mut query = crate::parser::parse_query("SELECT 1 FROM t FOR UPDATE")?;
     if let ast::SetExpr::Select(select) = &mut *query.body {
         select.from = from.to_vec();
@@ -118,14 +118,14 @@ fn plan(
         })?;
         full.push(source.access.is_full());
         source.shared = false;
-        // The key comes with whole rows alone.
+        // Only whole rows have the key.
         source.needed = None;
         select.projections.push(Expr::Column(source.offset + source.width - 1));
     }
     Ok((plan, full))
 }
 
-/// The newest state of a row, with its key behind it; `None` where it is gone.
+/// The newest version of a row, with its key at the end; `None` if the row is deleted.
 fn newest(context: &Context<'_>, table: &TableDef, key: &[u8]) -> Result<Option<Row>> {
     let mut bytes = Vec::new();
     let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
@@ -166,7 +166,7 @@ fn target_name(tables: &TableWithJoins) -> Result<Vec<String>> {
     }
 }
 
-/// Refuses a clause that only changes of one table have.
+/// Refuses a clause that is only allowed in changes of a single table.
 fn refuse(verb: &str, order: bool, limit: bool) -> Result<()> {
     if !order && !limit {
         return Ok(());
@@ -181,7 +181,7 @@ impl JoinedPlan {
         refuse("UPDATE", !update.order_by.is_empty(), update.limit.is_some())?;
         let from = std::slice::from_ref(&update.table);
         let all = joined(names, from)?;
-        // In the order they are first assigned to.
+        // In the order of their first assignments.
         let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
         let mut projection = Vec::new();
         for assignment in &update.assignments {
@@ -209,8 +209,8 @@ impl JoinedPlan {
         })
     }
 
-    /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`,
-    /// `DELETE FROM t, u USING t JOIN u ...`.
+    /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...` or `DELETE FROM t, u USING
+    /// t JOIN u ...`.
     pub(crate) fn delete(names: Names<'_>, delete: &ast::Delete) -> Result<JoinedPlan> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
         let (from, paths) = match &delete.using {
@@ -238,7 +238,7 @@ impl JoinedPlan {
         Ok(JoinedPlan { rows, keys_at: 1, targets, delete: true, ignore: false })
     }
 
-    /// The query that finds its rows.
+    /// The query that finds the rows.
     pub(crate) fn rows(&self) -> &QueryPlan {
         &self.rows
     }
@@ -287,7 +287,7 @@ impl JoinedPlan {
         Ok(Changed::by_update(matched, changed, context))
     }
 
-    /// Assigns a joined row's values to a target's row; whether that changed it.
+    /// Assigns a joined row's values to a target's row. Returns whether the row changed.
     fn update_row(
         &self,
         maker: &Maker<'_>,

@@ -24,18 +24,19 @@ pub(crate) use change::ChangePlan;
 pub(crate) use insert::InsertPlan;
 pub(crate) use joined::JoinedPlan;
 
-/// What a statement changed.
+/// The result of a statement that changes rows.
 #[derive(Default, Debug)]
 pub(crate) struct Changed {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
-    /// What the client gets if `insert_id` is empty; LAST_INSERT_ID() does not see it.
+    /// The number that the client gets if `insert_id` is empty. LAST_INSERT_ID() does not return
+    /// it.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
 }
 
 impl Changed {
-    /// By an UPDATE that found this many rows and made others of some.
+    /// The result of an UPDATE that found `matched` rows and changed `changed` of them.
     fn by_update(matched: u64, changed: u64, context: &Context<'_>) -> Changed {
         let warnings = context.warnings.borrow().len() as u64;
         let info = Info::Updated { matched, changed, warnings };
@@ -44,7 +45,7 @@ impl Changed {
     }
 }
 
-/// The table that a change names, for which it needs one of each of these rights.
+/// The table that a change names. The statement needs one of the given privileges for it.
 fn named_table(
     names: Names<'_>,
     name: &ast::ObjectName,
@@ -75,7 +76,7 @@ fn name_path(name: &ast::ObjectName) -> Vec<String> {
         .collect()
 }
 
-/// The column that an assignment is to, of a table by its alias.
+/// The column to which an assignment refers, in a table with this alias.
 fn target(table: &TableDef, alias: &str, target: &AssignmentTarget) -> Result<usize> {
     let AssignmentTarget::ColumnName(name) = target else {
         return Err(SqlError::unsupported("assignment to a tuple"));
@@ -83,7 +84,7 @@ fn target(table: &TableDef, alias: &str, target: &AssignmentTarget) -> Result<us
     named_column(table, alias, name)
 }
 
-/// The column of a name, which may have the table's alias and database before it.
+/// The column with a name that may be qualified by the table's alias and database.
 fn named_column(table: &TableDef, alias: &str, name: &ast::ObjectName) -> Result<usize> {
     let path = name_path(name);
     let column = match path.as_slice() {
@@ -101,8 +102,8 @@ fn is_default(expr: &ast::Expr) -> bool {
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value that a column of a type is given, `None` for DEFAULT. Literals, and parameters in
-/// their place, are the same for columns of all types.
+/// The value for a column of type `ty`; `None` for DEFAULT. Literals, and parameters in their
+/// place, are the same for all column types.
 fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Option<Expr>> {
     use ast::Value as V;
     if is_default(expr) {
@@ -126,14 +127,14 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
     Ok(Some(if plain { bound.expr } else { bound.handed(ty).expr }))
 }
 
-/// What every row of a table must pass through to be stored, bound.
+/// The bound defaults and constraints that every row of a table must pass before it is stored.
 #[derive(Debug)]
 struct Rules {
     table: Arc<TableDef>,
-    /// Of each column; only where the default is an expression. An error where it may not be one
-    /// (KEPT-2).
+    /// The default of each column, if it is an expression. It is an error if the expression is not
+    /// allowed (KEPT-2).
     defaults: Vec<Option<Result<Expr>>>,
-    /// With their names.
+    /// The constraints, with their names.
     checks: Vec<(Result<Expr>, String)>,
     auto: Option<usize>,
     json: bool,
@@ -154,13 +155,13 @@ impl Rules {
     }
 }
 
-/// Makes rows of a table, as they are stored.
+/// Builds rows of a table in stored form.
 struct Maker<'a> {
     context: &'a Context<'a>,
     rules: &'a Rules,
     strict: bool,
     shift: i64,
-    /// Whether a date of zeros, and one with a month or a day of zero, are refused.
+    /// Whether zero dates are refused, and whether dates with a zero month or day are refused.
     no_zero_date: bool,
     no_zero_in_date: bool,
     step: Step,
@@ -188,7 +189,7 @@ impl<'a> Maker<'a> {
         &self.rules.table
     }
 
-    /// The error; a warning where the mode is not strict.
+    /// Fails with the error, or only adds a warning if the mode is not strict.
     fn fail(&self, error: SqlError) -> Result<()> {
         if self.strict {
             return Err(error);
@@ -197,8 +198,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Gives a column's place a value as the column keeps it, in the memory that is there where it
-    /// can.
+    /// Stores a value converted to the column's type in `into`, and reuses that memory if possible.
     fn store_into(
         &self,
         column: usize,
@@ -215,7 +215,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// A value as a column keeps it.
+    /// Converts a value to the form in which a column stores it.
     fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
         let def = &self.table().columns[column];
         if def.ty.keeps(&value) {
@@ -229,7 +229,7 @@ impl<'a> Maker<'a> {
             return Ok(def.ty.zero());
         }
         let shown = &value;
-        // A time of day is one of today.
+        // A time of day gets today's date.
         let dated = match (&value, &def.ty) {
             (
                 Value::Time(time),
@@ -259,8 +259,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Notes digits of a decimal, a time of a date and a date of a time, which the column has no
-    /// place for.
+    /// Adds a note if the column cannot hold all digits of a decimal, the time of a date or the
+    /// date of a time.
     fn note_cut(&self, def: &ColumnDef, given: &Value, kept: &Value, row: u64) {
         let cut = match (&def.ty, kept) {
             (ColumnType::Decimal { .. }, Value::Decimal(kept)) => {
@@ -275,8 +275,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Refuses times that a TIMESTAMP cannot be: it goes from 1970-01-01 00:00:01 to 2038-01-19
-    /// 03:14:07, in UTC.
+    /// Refuses times outside the range of TIMESTAMP, from 1970-01-01 00:00:01 to 2038-01-19
+    /// 03:14:07 in UTC.
     fn in_epoch(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
         let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&def.ty, &value) else {
             return Ok(value);
@@ -310,14 +310,14 @@ impl<'a> Maker<'a> {
         Ok(def.ty.zero())
     }
 
-    /// What DEFAULT makes of a column in a row that is there.
+    /// The value that DEFAULT gives a column of an existing row.
     fn default(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if def.auto_increment { Ok(def.ty.zero()) } else { self.initial(column) }
     }
 
-    /// What a column has that an INSERT gives nothing; NULL stands for the AUTO_INCREMENT number to
-    /// come.
+    /// The value of a column that an INSERT does not name. NULL stands for the AUTO_INCREMENT
+    /// number, which is generated later.
     fn initial(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if let Some(expr) = &self.rules.defaults[column] {
@@ -328,7 +328,7 @@ impl<'a> Maker<'a> {
             DefaultValue::CurrentTimestamp => {
                 def.ty.store(&Value::DateTime(self.context.now())).unwrap_or_default()
             }
-            // An ENUM has its first name by default.
+            // The default of an ENUM is its first member.
             DefaultValue::None
                 if !def.nullable
                     && !def.auto_increment
@@ -355,12 +355,12 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Makes a row one in UTC, as it goes to the store.
+    /// Converts a row's timestamps to UTC, as they are stored.
     fn to_stored(&self, row: &mut [Value]) {
         shift_timestamps(self.table(), row, -self.shift);
     }
 
-    /// The key of a row, in the session's room for keys.
+    /// The key of a row, in one of the session's key buffers.
     fn key(&self, row: &[Value]) -> Result<Buffer<'a>> {
         let number = if self.table().primary.is_empty() {
             self.context.server.next_row_number(self.context.txn, self.table())?
@@ -372,7 +372,7 @@ impl<'a> Maker<'a> {
         Ok(key)
     }
 
-    /// An AUTO_INCREMENT column goes on after the number that an update gave a row.
+    /// Makes an AUTO_INCREMENT column continue after a number that an update assigned.
     fn note_number<V: Borrow<Value>>(&self, row: &[Value], old: &[V]) -> Result<()> {
         let Some(at) = self.rules.auto.filter(|at| !is_same(&row[*at], old[*at].borrow())) else {
             return Ok(());
@@ -387,7 +387,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// ON UPDATE CURRENT_TIMESTAMP, for columns that are not assigned to.
+    /// Applies ON UPDATE CURRENT_TIMESTAMP to columns that are not assigned.
     fn touch(&self, row: &mut [Value], assigned: impl Fn(usize) -> bool) {
         for (at, column) in self.table().columns.iter().enumerate() {
             if column.on_update_now && !assigned(at) {

@@ -12,18 +12,18 @@ use crate::errors::{Result, SqlError};
 use crate::expression::{Context, bits_of_value, compare};
 use crate::planner::{Aggregate, AggregateKind, Row};
 
-/// An aggregate while its rows come in.
+/// The state of an aggregate while its rows are read.
 #[derive(Default)]
 pub(crate) struct AggregateState {
     count: u64,
     exact: Option<Decimal>,
-    /// Whole numbers, which are part of the exact sum.
+    /// The sum of the integers, which is part of the exact sum.
     whole: i128,
     double: f64,
     squares: f64,
     best: Value,
     bits: Option<u64>,
-    /// The texts that are put together, each behind what it is sorted by.
+    /// The texts to concatenate, each preceded by its sort keys.
     parts: Vec<(Row, Vec<u8>)>,
     seen: HashSet<Vec<u8>, RandomState>,
 }
@@ -81,7 +81,7 @@ impl AggregateState {
                 self.add_bits(aggregate.kind, bits_of_value(value));
             }
             _ => {
-                // Welford's method: the mean, and the sum of squares around it.
+                // Welford's method: the mean, and the sum of squared differences from it.
                 let number = to_double(&value.as_ref()).unwrap_or(0.0);
                 let delta = number - self.double;
                 self.double += delta / self.count as f64;
@@ -91,7 +91,7 @@ impl AggregateState {
         Ok(())
     }
 
-    /// Keeps a value that is less, or greater, than all before.
+    /// Keeps a value that is less, or greater, than all previous ones.
     fn offer(&mut self, aggregate: &Aggregate, value: &Value) {
         let order = compare(value, &self.best, aggregate.collation);
         let better = match order {
@@ -113,7 +113,7 @@ impl AggregateState {
         });
     }
 
-    /// Adds a whole number to a count or a sum; NULL is none.
+    /// Adds an integer to a count or a sum. NULL is ignored.
     pub(super) fn add_whole(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Null => return,
@@ -124,13 +124,13 @@ impl AggregateState {
         self.count += 1;
     }
 
-    /// Counts so many rows more.
+    /// Adds `rows` to the count.
     pub(super) fn add_rows(&mut self, rows: u64) {
         self.whole += i128::from(rows);
         self.count += rows;
     }
 
-    /// That of the least or the greatest value, once that is found.
+    /// The state for a MIN or MAX value that is already found.
     pub(super) fn of_end(value: Value) -> AggregateState {
         AggregateState { count: 1, best: value, ..AggregateState::default() }
     }

@@ -27,20 +27,20 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Access, Row, Source, SourceKind};
 
-/// Bytes of rows that are kept, more or less.
+/// The approximate limit of the bytes of kept rows.
 const KEPT_BYTES: usize = HeldMemory::FREE;
 
-/// The state of a source whose rows are looked up.
+/// The state of a source whose rows are looked up by key.
 #[derive(Default)]
 pub(super) struct Outer {
-    /// Whether rows that come before may be kept, once that was asked.
+    /// Whether rows of the sources before may be kept, once this was determined.
     may_keep: Option<bool>,
     together: Together,
 }
 
 impl Outer {
-    /// A row that was looked up in the last of these sources, of which it is this, was not in
-    /// memory.
+    /// Called after a lookup in the last of these sources, whose state this is, found that a row
+    /// was not in memory.
     #[cold]
     pub(super) fn missed(&mut self, context: &Context<'_>, sources: &[Source]) {
         if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
@@ -48,7 +48,7 @@ impl Outer {
         }
     }
 
-    /// Whether it matters that a row was not in memory.
+    /// Whether this state needs to know that a row was not in memory.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.may_keep != Some(false)
@@ -61,9 +61,9 @@ impl Outer {
     }
 }
 
-/// Whether a row of the sources before the last one looks up one row of the last, by its whole
-/// primary key, which needs no evaluation; and whether the conditions on the row until then depend
-/// on nothing else.
+/// Whether a row of the sources before the last one looks up one row of the last one by its whole
+/// primary key, whose values need no evaluation. The conditions on the row up to then must depend
+/// on nothing but the row.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };
@@ -76,7 +76,7 @@ fn may_keep(sources: &[Source]) -> bool {
         && access.equal.len() == table.primary.len()
         && access.equal.iter().all(known)
         && before.iter().all(|source| source.conditions().all(is_plain))
-        // What the first is found by is known before any row is.
+        // The keys of the first source are known before any row is read.
         && before.iter().skip(1).all(|source| {
             let ways = std::iter::once(&source.access).chain(&source.others);
             let sides = source.hash.iter().flat_map(|(ours, theirs, _)| [ours, theirs]);
@@ -112,7 +112,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Keeps a row; answers whether there are enough.
+    /// Keeps a row. Returns whether enough rows are kept.
     pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
         self.bytes += HeldMemory::size_of(row);
         self.rows.push(row.to_vec());
@@ -125,7 +125,7 @@ impl Waiting {
         self.rows.is_empty()
     }
 
-    /// The rows, with what is looked up for them in `inner` in memory.
+    /// Returns the rows, after loading into memory the rows of `inner` that they look up.
     pub(super) fn take(
         &mut self,
         context: &Context<'_>,

@@ -7,16 +7,16 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// Which entries are read, and how.
+/// The entries to read, and how they are read.
 pub(super) struct Entries<'a> {
     pub(super) access: &'a Access,
     pub(super) cover: &'a Cover,
-    /// Whether anybody looks at columns of them: else it is enough that they are there.
+    /// Whether columns of the entries are read. Otherwise their existence is enough.
     pub(super) is_read: bool,
 }
 
-/// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants
-/// no more.
+/// Reads the entries in some spans of a covering access. `take` returns `false` when it needs no
+/// more.
 pub(super) fn each_entry(
     context: &Context<'_>,
     table: &TableDef,

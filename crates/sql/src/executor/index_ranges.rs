@@ -13,14 +13,14 @@ use crate::errors::Result;
 use crate::expression::{Buffer, Context, Expr, List, row_parts};
 use crate::planner::{Access, Interval, Source, WHOLE};
 
-/// Spans that an estimate looks at; of more, the rest is assumed like them.
+/// The most spans that an estimate reads. Further ones are assumed to be similar.
 const SAMPLE: usize = 8;
 
-/// What a row costs that an index finds and the table then gives, beside one that is read in
-/// passing.
+/// The cost of a row that is found by an index and then read from the table, relative to a row read
+/// by a scan.
 const LOOKUP_COST: u64 = 4;
 
-/// The access that reads the least, and where, for the row so far.
+/// The access that reads the least for the row so far, and the places that it reads.
 pub(super) fn choose<'s, 'c>(
     context: &'c Context<'_>,
     source: &'s Source,
@@ -34,7 +34,7 @@ pub(super) fn choose<'s, 'c>(
     Ok((access, Places::Spans(spans)))
 }
 
-/// The one place that an access by a whole primary key reads; `None` for any other.
+/// The one place that an access by a whole primary key reads; `None` for any other access.
 fn primary_key<'c>(
     context: &'c Context<'_>,
     source: &Source,
@@ -67,8 +67,8 @@ fn choose_spans<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Spans)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
-    // An index that cannot look up its values has no more to say than the table, unless it is read
-    // alone.
+    // An index that cannot look up the values is no better than a table scan, unless it covers the
+    // query.
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
     let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
     if of_no_use || is_too_new(context, table, best.0) {
@@ -94,13 +94,13 @@ fn choose_spans<'s>(
 }
 
 /// Whether an access reads all rows by the entries of an index that was built after the snapshot.
-/// The query has asked for the rows, and not for that index: they are read as they lie, and sorted
-/// where its order was counted on.
+/// The query needs the rows, not that index. So they are read from the table, and sorted if the
+/// plan relied on the index's order.
 pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     access.is_full() && access.cover.is_some() && !is_readable(context, table, access)
 }
 
-/// Whether spans are all keys, or all but those that begin with NULL.
+/// Whether the spans cover all keys, or all except those that begin with NULL.
 fn are_all(spans: &[Span]) -> bool {
     matches!(spans, [Span { start, end: None }] if matches!(start.as_slice(), [] | [1]))
 }
@@ -123,7 +123,7 @@ fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]
     each * keys * count / (sample.len() as u64).max(1) + LOOKUP_COST * count
 }
 
-/// The ranges that an access reads, for the row so far. None when nothing can be found.
+/// The ranges that an access reads for the row so far. There are none if no row can be found.
 pub(super) fn spans(
     context: &Context<'_>,
     access: &Access,
@@ -135,12 +135,12 @@ pub(super) fn spans(
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.sought(expr, row)?;
-        // NULL finds the entries with NULL, and is equal to none.
+        // A lookup by NULL finds the entries with NULL, although NULL is equal to no value.
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
             PartWritten::Yes => {}
             PartWritten::Nowhere => return Ok(Spans::none()),
-            // No key of this column is equal by index; the rows are checked one by one.
+            // The index cannot look up this value. The conditions check the rows one by one.
             PartWritten::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
         }
     }
@@ -180,8 +180,8 @@ fn is_whole(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::UInt(_))
 }
 
-/// Whether the columns that an access has values for are looked up by them, so that its rows are in
-/// the order of the next.
+/// Whether the index can look up all values of the access's equalities. The rows are then in the
+/// order of the column after these.
 pub(super) fn finds_equal(
     context: &Context<'_>,
     access: &Access,
@@ -196,10 +196,10 @@ pub(super) fn finds_equal(
     Ok(true)
 }
 
-/// Whether the part of a key was written that finds what is equal to a value.
+/// Whether the part of a key that finds the values equal to a given one was written.
 enum PartWritten {
     Yes,
-    /// Nothing is equal to it.
+    /// No value is equal to it.
     Nowhere,
     /// The index cannot look it up.
     Unknown,
@@ -219,7 +219,7 @@ fn write_lookup(
         Lookup::Unknown => return PartWritten::Unknown,
     };
     if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
-        // Keys have it as it is stored, in UTC.
+        // Keys have the time in UTC, as it is stored.
         value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
     }
     key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
@@ -236,7 +236,7 @@ enum IntervalSpan {
 enum IntervalEnd {
     Null,
     Key(SpanKey),
-    /// Between the values that the column has.
+    /// It lies between values that the column can have.
     Nowhere,
     Unknown,
 }
@@ -245,14 +245,13 @@ struct IntervalSpans<'a, 'c> {
     context: &'a Context<'c>,
     table: &'a TableDef,
     part: &'a IndexPart,
-    /// That part, and those behind it.
+    /// The part of the interval's column, and the parts after it.
     rest: &'a [IndexPart],
-    /// What all keys begin with, and room for the rest of one.
+    /// The common prefix of all keys, and space for the rest of one.
     key: Buffer<'a>,
     prefix_bytes: usize,
     row: &'a [Value],
-    /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range
-    /// is where it says.
+    /// Whether all values looked up so far are integers or NULL, and every end of a range is exact.
     exact: bool,
 }
 
@@ -275,7 +274,7 @@ impl IntervalSpans<'_, '_> {
         })
     }
 
-    /// Adds a span for each item of a list; `false` where one cannot be looked up.
+    /// Adds a span for each item of a list. Returns `false` if an item cannot be looked up.
     fn add_listed(
         &mut self,
         list: &List,
@@ -287,7 +286,7 @@ impl IntervalSpans<'_, '_> {
             for (place, part) in places.iter().zip(self.rest) {
                 let value = self.context.sought(&row_parts(item)[*place], self.row)?;
                 if value.is_null() {
-                    // Nothing is equal to it.
+                    // No value is equal to it.
                     continue 'items;
                 }
                 self.exact &= is_whole(&value);
@@ -331,7 +330,7 @@ impl IntervalSpans<'_, '_> {
         };
         let mut start = SpanKey::from_slice(self.prefix());
         let mut end = end_of(start.clone());
-        // NULL is below every value, and in no range.
+        // NULL is less than every value and in no range.
         start.push(1);
         if let Some((value, included)) = low {
             match self.key(value)? {
@@ -339,7 +338,7 @@ impl IntervalSpans<'_, '_> {
                 IntervalEnd::Key(key) if *included => start = key,
                 IntervalEnd::Key(mut key) => {
                     start = end_of(key.clone()).unwrap_or_else(|| {
-                        // The least key behind it.
+                        // The smallest key after it.
                         key.push(0);
                         key
                     });
@@ -362,7 +361,7 @@ impl IntervalSpans<'_, '_> {
     }
 }
 
-/// Sorts spans, and joins those that touch, so that no row is read twice.
+/// Sorts spans and merges those that overlap or touch, so no row is read twice.
 fn apart(mut spans: SmallVec<[Span; 1]>) -> SmallVec<[Span; 1]> {
     if spans.len() < 2 {
         return spans;

@@ -16,13 +16,14 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, SelectPlan, Source, SourceKind};
 
-/// Rows of a source that was read whole, found again by the sides of its equalities.
+/// The rows of a source that was read completely. They can be found by the values of its
+/// equalities.
 pub(super) struct SourceRows {
     rows: Vec<Row>,
     by_hash: KeyMap<Vec<usize>>,
-    /// For each equality, the classes of the values that its side has here.
+    /// For each equality, the classes of the values on this source's side.
     classes: Vec<u8>,
-    /// What all of it is charged to.
+    /// The memory charge of all of this.
     _held: HeldMemory,
 }
 
@@ -32,9 +33,9 @@ pub(super) struct JoinedRows<'c, 'p> {
     kept: Vec<Option<Rc<SourceRows>>>,
     /// The state of each source whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
-    /// Of each source, rows that wait for what the next one has for them. While rows of one are
-    /// joined none of those before it has any: of all that wait somewhere those of later sources
-    /// were found first.
+    /// For each source, the found rows that are not joined with the next source yet. While a
+    /// source's rows are joined, no earlier source has waiting rows. Of all waiting rows, those of
+    /// later sources were found first.
     waiting: Vec<Waiting>,
     lock: Option<(LockMode, LockWait)>,
 }
@@ -66,7 +67,7 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
     fn join_all(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let mut row = vec![Value::Null; self.plan.width];
         let mut more = self.level(0, &mut row, emit);
-        // What waits comes before whatever has ended this.
+        // Waiting rows come before the error or the end that stopped the scan.
         while !matches!(more, Ok(false))
             && let Some(level) = self.waiting.iter().position(|waiting| !waiting.is_empty())
         {
@@ -78,7 +79,8 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         more.map(drop)
     }
 
-    /// Joins the source at this level, and those after it. `false` when nobody wants more.
+    /// Joins the source at this level and those after it. Returns `false` if `emit` needs no more
+    /// rows.
     fn level(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let Some(source) = self.plan.sources.get(level) else { return emit(row) };
         self.context.check_killed()?;
@@ -145,8 +147,8 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         Ok(more)
     }
 
-    /// Joins the sources after this level to a row, now or with others that come after it. `false`
-    /// when nobody wants more.
+    /// Joins the sources after this level to a row, now or together with later rows. Returns
+    /// `false` if `emit` needs no more rows.
     #[inline]
     fn next(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let context = self.context;
@@ -163,11 +165,11 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         more
     }
 
-    /// Joins the sources after this level to the rows that wait at it.
+    /// Joins the sources after this level to the rows waiting at it.
     fn join_waiting(&mut self, level: usize, emit: &mut Emit<'_>) -> Result<bool> {
         let source = &self.plan.sources[level + 1];
         let rows = self.waiting[level].take(self.context, source, &mut self.inner[level + 1])?;
-        // What these miss is no miss of a source before them.
+        // A lookup miss of these rows does not count as a miss of an earlier source.
         let before = self.context.missed.replace(None);
         let mut more = Ok(true);
         for mut row in rows {
@@ -190,12 +192,12 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         passes(self.context, self.filters(source), row)
     }
 
-    /// The conditions that remain to be checked once a row was read.
+    /// The conditions that must still be checked after a row was read.
     fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
         if self.lock.is_none() { &source.rest } else { &source.filters }
     }
 
-    /// Reads a source whole, once.
+    /// Reads all rows of a source, once.
     fn keep(&mut self, level: usize) -> Result<Rc<SourceRows>> {
         if let Some(kept) = &self.kept[level] {
             return Ok(kept.clone());

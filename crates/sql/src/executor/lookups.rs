@@ -36,23 +36,23 @@ use spillway_base::engine::Access;
 use crate::errors::Result;
 use crate::expression::{Buffer, Context};
 
-/// Rows that are read at once after the first that was not in memory.
+/// The number of rows that are read at once after the first row that was not in memory.
 const FIRST: usize = 4;
-/// How many times as many are read at once the next time.
+/// The factor by which that number grows the next time.
 const GROWTH: usize = 4;
-/// Rows that are read at once at the most, whatever memory there is; and what each is thought to
-/// take of it, a block.
+/// The most rows that are read at once, whatever the memory size. [`ROW_BYTES`] is the memory that
+/// each is assumed to take, a block.
 const TOGETHER_MAX: usize = 64;
 const ROW_BYTES: usize = 16 << 10;
-/// The part of the memory that they may take.
+/// These rows may take one part in this many of the memory.
 const MEMORY_SHARE: usize = 128;
 
-/// Rows that are read at once at the most, of a database with so much memory.
+/// The most rows that are read at once in a database with `memory_bytes` of memory.
 pub(crate) fn together_max(memory_bytes: usize) -> usize {
     (memory_bytes / MEMORY_SHARE / ROW_BYTES).clamp(1, TOGETHER_MAX)
 }
 
-/// How many rows are read at once now: one at first.
+/// The number of rows that are read at once now: one at first.
 pub(super) struct Together(usize);
 
 impl Default for Together {
@@ -71,7 +71,7 @@ impl Together {
         self.0 > 1
     }
 
-    /// One row was not in memory; `most` are read at once.
+    /// Called when one row was not in memory. At most `most` rows are read at once.
     pub(super) fn grow(&mut self, most: usize) {
         self.0 = FIRST.min(most);
     }
@@ -87,8 +87,8 @@ impl Together {
     }
 }
 
-/// Looks a row up. Answers whether it is there, and whether it was not in memory, as far as others
-/// are read at once then.
+/// Looks up a row. Returns whether it exists, and whether it was not in memory. The latter is
+/// always `false` if rows are never read together.
 #[inline]
 pub(super) fn look_up(
     context: &Context<'_>,
@@ -98,7 +98,8 @@ pub(super) fn look_up(
     value: &mut Vec<u8>,
 ) -> Result<(bool, bool)> {
     let several = context.server.looks_up_together() > 1;
-    // What the system has in its memory is read by who needs it, and no sooner beside others.
+    // Data in the operating system's page cache is read when its row is needed, not earlier
+    // together with others.
     let access = if several { Access::AtHand } else { Access::Blocking };
     match get(context, table, key, access, to_lock, value) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -123,18 +124,18 @@ fn get(
     }
 }
 
-/// Looks rows of one table up.
+/// Looks up rows of one table.
 pub(super) struct Lookups<'c> {
     context: &'c Context<'c>,
     table: TableId,
     together: Together,
     keys: KeyList,
     value: Buffer<'c>,
-    /// Whether the rows are to be locked: they are looked up as `Transaction::get_to_lock` says.
+    /// Whether the rows will be locked. They are then looked up by `Transaction::get_to_lock`.
     to_lock: bool,
 }
 
-/// Keys one after the other, and where each ends.
+/// Concatenated keys, and the end of each.
 #[derive(Default)]
 struct KeyList {
     bytes: Vec<u8>,
@@ -160,13 +161,13 @@ impl<'c> Lookups<'c> {
         }
     }
 
-    /// Of rows that are to be locked.
+    /// Lookups of rows that will be locked.
     pub(super) fn to_lock(context: &'c Context<'c>, table: TableId) -> Lookups<'c> {
         Lookups { to_lock: true, ..Lookups::new(context, table) }
     }
 
-    /// Gives a row to `take`, if it is there: now, or with others that come after it. `take`
-    /// answers `false` when it wants no more, and so does this.
+    /// Passes a row to `take`, if it exists, now or together with later rows. `take` returns
+    /// `false` when it needs no more, and then so does this method.
     #[inline]
     pub(super) fn row(
         &mut self,
@@ -195,7 +196,7 @@ impl<'c> Lookups<'c> {
         if self.keys.ends.len() < self.together.count() { Ok(true) } else { self.rest(take) }
     }
 
-    /// Gives the rows that were asked for and not given yet.
+    /// Passes the rows that were requested and not passed to `take` yet.
     pub(super) fn rest(
         &mut self,
         take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
@@ -203,7 +204,7 @@ impl<'c> Lookups<'c> {
         if self.keys.ends.is_empty() {
             return Ok(true);
         }
-        // However this ends, they were given.
+        // The keys are cleared, whether this fails or not.
         let mut keys = std::mem::take(&mut self.keys);
         let txn = self.context.txn;
         let lacking = txn.prefetch(self.table, keys.iter());
@@ -227,8 +228,7 @@ impl<'c> Lookups<'c> {
 mod tests {
     use super::*;
 
-    /// BATCHED-LOOKUP-4: batches that were not full, however many, do not make the next ones
-    /// larger.
+    /// BATCHED-LOOKUP-4: any number of batches that were not full do not make the next ones larger.
     #[test]
     fn only_what_was_read_makes_more_be_read() {
         let mut together = Together::default();

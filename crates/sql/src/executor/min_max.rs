@@ -13,8 +13,8 @@ use crate::expression::Context;
 use crate::planner::{MinMaxAccess, MinMaxAccesses, Source};
 
 impl MinMaxAccesses {
-    /// Whether the accesses are in order for the values that the statement has now, and have all
-    /// that its snapshot sees.
+    /// Whether the accesses are in order for the statement's current values, and have all rows that
+    /// its snapshot sees.
     pub(super) fn are_known(&self, context: &Context<'_>, table: &TableDef) -> Result<bool> {
         for end in &self.0 {
             let is_whole = is_readable(context, table, &end.access);
@@ -25,7 +25,7 @@ impl MinMaxAccesses {
         Ok(true)
     }
 
-    /// The state of each aggregate; with `never`, of no rows.
+    /// The state of each aggregate. With `never`, there are no rows.
     pub(super) fn find(
         &self,
         context: &Context<'_>,

@@ -18,15 +18,16 @@ use crate::errors::Result;
 use crate::expression::{Expr, Op};
 use crate::planner::{Direct, QueryBody, QueryPlan, Source, SourceKind, answered, columns_read};
 
-/// The whole primary key of a row, of values that are known without another row.
+/// The whole primary key of a row, from values that are known without reading a row.
 #[derive(Debug)]
 struct PointKey {
     table: Arc<TableDef>,
-    /// Of the primary key's columns: constants and parameters, and of what kind they are to be.
+    /// For each column of the primary key, the constant or parameter and the kind that its value
+    /// must have.
     parts: SmallVec<[(Expr, ComparedKind); 2]>,
 }
 
-/// A query that is one look-up.
+/// A query that is a single lookup.
 #[derive(Debug)]
 pub(crate) struct Point {
     key: PointKey,
@@ -35,7 +36,7 @@ pub(crate) struct Point {
     limit: Option<Expr>,
 }
 
-/// A value that is known without a row and without a session.
+/// The value of an expression, if it is known without a row and without a session.
 fn known<'v>(expr: &'v Expr, params: &'v [Value]) -> Option<&'v Value> {
     match expr {
         Expr::Const(value) => Some(value),
@@ -56,9 +57,9 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// What columns of a key are compared with: a value of another kind may be equal to several that
-/// they keep. Of one kind, two that are compared by the column's collation are equal where their
-/// parts of keys are the same bytes, so that texts are written as they are given.
+/// The kind of values with which a key column is compared. A value of another kind may equal
+/// several stored values. Two values of the same kind are equal by the column's collation if their
+/// key parts have the same bytes. So texts can be written as given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedKind {
     Whole,
@@ -82,8 +83,8 @@ impl ComparedKind {
 }
 
 impl PointKey {
-    /// The key of a source's row, where that it has this key is all that is asked of it, as long as
-    /// what is given for it is of its columns' kinds.
+    /// The key of a source's row, if having this key is the only condition on the row. The given
+    /// values must have the kinds of the key's columns.
     fn of(source: &Source) -> Option<PointKey> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let access = &source.access;
@@ -108,8 +109,8 @@ impl PointKey {
         answers_all.then(|| PointKey { table: table.clone(), parts })
     }
 
-    /// Whether a condition says of a column of the key what the access says: that it is equal to
-    /// this value, by the column's own collation.
+    /// Whether a condition states the same about a key column as the access: it equals the same
+    /// value, by the column's own collation.
     fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
         let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
         let (slot, value) = match (&**a, &**b) {
@@ -122,7 +123,7 @@ impl PointKey {
         is_same(value, &source.access.equal[at]) && *collation == column.collation
     }
 
-    /// Writes it; `false` where the row has to be looked for in some other way.
+    /// Writes the key. Returns `false` if the row must be found in another way.
     fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         for ((expr, kind), part) in self.parts.iter().zip(&self.table.primary) {
             let column = &self.table.columns[part.column];
@@ -147,8 +148,8 @@ impl PointKey {
 }
 
 impl Point {
-    /// A query as one look-up, where it is no more than that whatever its parameters are, as long
-    /// as they are of the kinds of the key's columns.
+    /// The query as a single lookup, if it is one for all parameters of the kinds of the key's
+    /// columns.
     pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
         let QueryBody::Select(select) = &plan.body else { return None };
         let (Some(Direct::Columns(columns)), [source]) = (&select.direct, &select.sources[..])
@@ -169,23 +170,24 @@ impl Point {
         })
     }
 
-    /// The table whose row it is.
+    /// The table of the row.
     pub(crate) fn table(&self) -> &TableDef {
         &self.key.table
     }
 
-    /// What it reads of the row.
+    /// The columns that the query reads.
     pub(crate) fn columns_read(&self) -> ColumnsRead {
         columns_read(self.table(), self.columns.iter().copied())
     }
 
-    /// The commit that a snapshot must see to have the table's rows; zero where all do.
+    /// The commit that a snapshot must see in order to have the table's rows; zero if every
+    /// snapshot has them.
     pub(crate) fn since(&self) -> Csn {
         self.key.table.since
     }
 
-    /// Writes the row's key; `false` where it has to be looked for in some other way, or is not
-    /// wanted.
+    /// Writes the row's key. Returns `false` if the row must be found in another way, or if the
+    /// limit is zero.
     pub(crate) fn write_key(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         let wanted = |limit: &Expr| match known(limit, params) {
             Some(Value::Int(limit)) => *limit > 0,
@@ -195,10 +197,10 @@ impl Point {
         self.limit.as_ref().is_none_or(wanted) && self.key.write(params, out)
     }
 
-    /// Gives the row's columns on: as `fields`, where they are such.
+    /// Passes the row's columns to `take`: as fields if `fields` is set and none is a decimal.
     ///
     /// # Errors
-    /// 1034 for a row that is damaged, of which nothing has been given then; and those of `take`.
+    /// 1034 for a damaged row, before any of it was passed on; and the errors of `take`.
     pub(crate) fn give(&self, row: &[u8], fields: bool, take: &mut dyn TakeRow) -> Result<()> {
         let row = StoredRow::new(row, &self.versions)?;
         Projection::new(&self.columns, fields, Onward(take)).take_one(&row, &[]).map(drop)

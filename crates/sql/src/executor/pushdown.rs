@@ -19,13 +19,13 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr, Fit, List, Op, RowParts, is_clean};
 use crate::planner::{Access, Direct, SelectPlan, Source, SourceKind, Test, note_columns};
 
-/// A test with its values known.
+/// A test whose values are evaluated.
 enum ReadyTest<'t> {
     Compare {
         column: usize,
         op: Op,
         value: Cow<'t, Value>,
-        /// The text that the value was taken from, where that is no number.
+        /// The text from which the value was converted, if that text is not a valid number.
         doubtful: Option<Cow<'t, Value>>,
         collation: Collation,
     },
@@ -42,7 +42,7 @@ enum ReadyTest<'t> {
     Any(Vec<ReadyTest<'t>>),
 }
 
-/// Tests that are made ready without asking for memory.
+/// The number of tests that can be prepared without an allocation.
 const FEW: usize = 2;
 
 fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
@@ -75,7 +75,7 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<ReadyTest<'t>> 
 }
 
 impl ReadyTest<'_> {
-    /// Whether it holds for a row; `None` where that is not known, which counts as not.
+    /// Whether the test holds for a row; `None` if that is unknown, which counts as false.
     fn holds(&self, context: &Context<'_>, row: &StoredRow<'_>) -> Result<Option<bool>> {
         match self {
             ReadyTest::Compare { column, op, value, doubtful, collation } => {
@@ -117,8 +117,8 @@ impl ReadyTest<'_> {
     }
 }
 
-/// The tests that are asked of rows at some places, ready: what the places that are read answer
-/// already is asked of none.
+/// The prepared tests for rows at some places. Tests that the places already guarantee are left
+/// out.
 fn asked_of<'t>(
     context: &'t Context<'_>,
     source: &'t Source,
@@ -132,8 +132,8 @@ fn asked_of<'t>(
     asked.map(|(_, test)| ready(context, test)).collect()
 }
 
-/// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys.
-/// `take` answers `false` when it wants no more; with `asks` it looks at columns.
+/// Reads, without locks, the stored rows for which a source's tests hold, with their keys. `take`
+/// returns `false` when it needs no more. With `asks`, it reads columns.
 pub(super) fn scan_stored(
     context: &Context<'_>,
     source: &Source,
@@ -145,7 +145,7 @@ pub(super) fn scan_stored(
     let tests = asked_of(context, source, (access, places))?;
     let is_bare = tests.is_empty();
     let entries = |cover| Entries { access, cover, is_read: asks || !is_bare };
-    // Nobody who is content with some columns asks for the key of an entry.
+    // A caller that reads a covering index does not need the row's key.
     match (&access.cover, places) {
         (Some(cover), Places::Spans(spans)) if is_bare => {
             return each_entry(context, table, &entries(cover), &spans.all, |entry| {
@@ -180,7 +180,7 @@ pub(super) fn scan_stored(
     })
 }
 
-/// How many rows a source has, if the spans alone decide all conditions, so that no row must be
+/// The number of rows of a source, if the spans alone decide all conditions, so no row must be
 /// decoded. `None` if they do not, or if rows are not taken in batches.
 fn count_stored(
     context: &Context<'_>,
@@ -206,7 +206,7 @@ fn count_stored(
 }
 
 impl Direct {
-    /// Whether the query can be run so, for the values that it has now.
+    /// Whether the query can run in this way with its current values.
     pub(super) fn is_open(&self, context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
         match (self, plan.sources.as_slice()) {
             (Direct::Ends(ends), [Source { kind: SourceKind::Table(table), .. }]) => {
@@ -217,8 +217,8 @@ impl Direct {
     }
 }
 
-/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
-/// the search, so a condition after it is not evaluated.
+/// Whether a condition that needs no table excludes all rows. The first condition that does not
+/// hold ends the check, so later ones are not evaluated.
 pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     for condition in &plan.constant {
         if !context.holds(condition, &[])? {
@@ -228,7 +228,7 @@ pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool>
     Ok(false)
 }
 
-/// Runs a query by its steps. No more than `most` rows are wanted.
+/// Runs a query by its steps. At most `most` rows are needed.
 pub(super) fn run_direct(
     context: &Context<'_>,
     plan: &SelectPlan,
@@ -280,7 +280,7 @@ pub(super) fn run_direct(
     }
 }
 
-/// Totals of columns, while their rows come; `None` counts rows.
+/// Totals of columns while the rows are read; `None` counts rows.
 pub(crate) struct Totals<'t> {
     columns: &'t [Option<usize>],
     states: &'t mut [AggregateState],
@@ -299,7 +299,7 @@ impl TakeStored for Totals<'_> {
             match field {
                 Some(field) => state.add_whole(field.value()),
                 None => {
-                    // A column of decimals is one in the rows that follow too.
+                    // The column has decimals in the following rows too.
                     self.fields = false;
                     state.add_whole(row.get(*column)?);
                 }
@@ -309,7 +309,7 @@ impl TakeStored for Totals<'_> {
     }
 }
 
-/// Gives the one row that a query of totals has.
+/// Emits the single row of a query of totals.
 fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,

@@ -22,7 +22,7 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::{Gathering, OrderColumn};
 
-/// A value that is kept: text and bytes in the piece of memory that all share.
+/// A kept value. Texts and bytes are in memory that all rows share.
 #[derive(Clone, Copy)]
 enum BufferedValue {
     Plain(Field<'static>),
@@ -34,19 +34,19 @@ enum BufferedValue {
         at: usize,
         len: usize,
     },
-    /// Its index among the decimals.
+    /// The value's index among the decimals.
     Decimal(usize),
 }
 
-/// A row in its order.
+/// A row, with the data for sorting it.
 #[derive(Clone, Copy)]
 struct OrderedRow {
-    /// Orders as the first key does, as far as it differs.
+    /// If two heads differ, they order the rows as the first sort key does.
     head: u64,
     row: usize,
 }
 
-/// What the first key's values are; heads of different kinds do not compare.
+/// The type of the first sort key's values. Heads of different kinds cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeadKind {
     Int,
@@ -56,32 +56,32 @@ enum HeadKind {
     Other,
 }
 
-/// How distinct rows are compared.
+/// How duplicate rows are found.
 enum Once {
-    /// They need not be.
+    /// Duplicates are kept.
     No,
-    /// They lie side by side.
+    /// Duplicates are adjacent in the order.
     ByOrder,
-    /// By what was there already.
+    /// Duplicates are found in the set of previous rows.
     Seen(DistinctRows),
 }
 
-/// Rows that are gathered.
+/// Gathers rows, to sort them or to remove duplicates.
 pub(super) struct Gatherer<'g> {
     gathering: &'g Gathering,
     once: Once,
     most: Option<usize>,
-    /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked
-    /// through again.
+    /// The content of all texts, and of all bytes, each in one buffer. Text is known to be UTF-8
+    /// and is not validated again.
     text: String,
     bytes: Vec<u8>,
     decimals: Vec<Decimal>,
     values: Vec<BufferedValue>,
     places: Vec<OrderedRow>,
     kind: Option<HeadKind>,
-    /// Whether heads say nothing, as values were of several kinds.
+    /// Whether heads are not comparable, because the values had several kinds.
     headless: bool,
-    /// With so many rows, those are let go that will not be given.
+    /// With this many rows, those that will not be emitted are dropped.
     full_at: usize,
     held: HeldMemory,
 }
@@ -93,7 +93,7 @@ const ROWS_FIRST: usize = 32;
 const ROWS_LEAST: usize = 1024;
 
 impl<'g> Gatherer<'g> {
-    /// `most` is how many rows are wanted at the most.
+    /// Creates a gatherer. At most `most` rows are needed.
     pub(super) fn new(
         context: &Context<'_>,
         gathering: &'g Gathering,
@@ -127,8 +127,8 @@ impl<'g> Gatherer<'g> {
         }
     }
 
-    /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are
-    /// wanted.
+    /// Takes a row's columns, and passes the row on at once if no order is needed. Returns `false`
+    /// if no more rows are needed.
     fn take<'v, V: ColumnValue<'v>>(
         &mut self,
         values: &[V],
@@ -159,7 +159,7 @@ impl<'g> Gatherer<'g> {
         Ok(true)
     }
 
-    /// Hands the rows on in their order.
+    /// Emits the rows in order.
     pub(super) fn finish(mut self, emit: &mut dyn TakeRow) -> Result<()> {
         self.settle();
         let fields = self.decimals.is_empty() && self.gathering.shown <= COLUMNS;
@@ -182,7 +182,7 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
-    /// What it has of memory: pieces that grow have more than is in them.
+    /// The allocated memory, including unused capacity.
     fn memory_bytes(&self) -> usize {
         self.text.capacity()
             + self.bytes.capacity()
@@ -243,10 +243,10 @@ impl<'g> Gatherer<'g> {
         }
     }
 
-    /// The head of a row by the value of its first key.
+    /// The head of a row, from the value of its first sort key.
     fn head(&mut self, value: ValueRef<'_>, key: OrderColumn) -> u64 {
         let (kind, head) = match value {
-            // Before all others, and the same as the least of them.
+            // NULL sorts before all other values. Its head is the same as the least value's.
             ValueRef::Null => return if key.ascending { 0 } else { u64::MAX },
             ValueRef::Int(value) => (HeadKind::Int, value as u64 ^ 1 << 63),
             ValueRef::UInt(value) => (HeadKind::UInt, value),
@@ -260,7 +260,7 @@ impl<'g> Gatherer<'g> {
         if key.ascending { head } else { !head }
     }
 
-    /// How two rows compare in order, apart from their heads.
+    /// Compares two rows in the order, without their heads.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let (a, b) = (self.row(a), self.row(b));
         for OrderColumn { place, ascending, collation } in &self.gathering.order {
@@ -279,7 +279,7 @@ impl<'g> Gatherer<'g> {
         Ordering::Equal
     }
 
-    /// Puts what there is in order, without those that will not be given.
+    /// Sorts the rows and drops those that will not be emitted.
     fn settle(&mut self) {
         let mut places = std::mem::take(&mut self.places);
         if self.headless {
@@ -296,10 +296,11 @@ impl<'g> Gatherer<'g> {
         self.places = places;
     }
 
-    /// Lets go of the rows that will not be given, and of their memory.
+    /// Drops the rows that will not be emitted, and frees their memory.
     fn let_go(&mut self) -> Result<()> {
         self.settle();
-        // Beside each other for a moment; the new ones are no longer than the old.
+        // Old and new buffers exist at the same time for a moment. The new ones are no longer than
+        // the old ones.
         let copied = self.text.len()
             + self.bytes.len()
             + self.decimals.len() * size_of::<Decimal>()
@@ -335,7 +336,7 @@ impl<'g> Gatherer<'g> {
     }
 }
 
-/// A gatherer, and who is given rows that go as they come.
+/// A gatherer, and the receiver of rows that are passed on at once.
 impl TakeColumns for &mut (Gatherer<'_>, &mut dyn TakeRow) {
     #[inline]
     fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool> {

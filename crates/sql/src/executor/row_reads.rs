@@ -13,14 +13,14 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// What rows of a table are read for.
+/// The purpose for which rows of a table are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// To know them.
+    /// To read them only.
     Plain,
     /// To lock some of them later.
     ToLock,
-    /// To lock those that the conditions hold for as they are found.
+    /// To lock rows that satisfy the conditions as soon as they are found.
     Locking(LockMode, LockWait),
 }
 
@@ -37,10 +37,10 @@ impl Reading {
     }
 }
 
-/// Reads the rows at some places: their bytes, their keys, and whether they were locked before they
-/// were read, which only those are whose whole primary key is given. `take` answers `false` when it
-/// wants no more. A statement is left for a device (`leave_reads`) where it looks up one row, and
-/// no more once it knows what is there.
+/// Reads the rows at some places. `take` gets their bytes, their keys, and whether they were locked
+/// before they were read, which holds only for rows given by their whole primary key. It returns
+/// `false` when it needs no more. A statement may be suspended during a device read (`leave_reads`)
+/// if it looks up one row, but not after it has seen the result.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
@@ -73,8 +73,8 @@ pub(super) fn each_row(
                 }
                 None => txn.get(table.rows(), key, &mut bytes)?,
             };
-            // From here on the statement must not be left for a read: it would repeat its effects
-            // and its output when it resumes.
+            // From here on the statement must not be suspended for a read, because it would repeat
+            // its effects and its output when it resumes.
             txn.leave_reads(false);
             return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
         }
@@ -86,9 +86,8 @@ pub(super) fn each_row(
         return to_lock::each(context, table, (access, spans), moves, &mut found);
     }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
-        // A found row is locked once the statement knows that it wants it. A statement that locks
-        // rows may change them before it reads the rows after them, so it does not take rows in
-        // batches.
+        // A found row is locked once the conditions hold for it. A statement that locks rows may
+        // change them before it reads the following rows, so it does not take rows in batches.
         let (places, together) = ((access, &spans[..]), lock.is_none());
         return each_unlocked(context, table, places, together, |bytes, key| {
             take(bytes, key, false)
@@ -108,9 +107,8 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// Reads the rows at some places, of which none is locked yet: their bytes and their keys. Those
-/// that lie together may be taken `together`, as
-/// [`each_in`] says.
+/// Reads the rows at some places, none of which is locked yet. `take` gets their bytes and their
+/// keys. Adjacent rows may be taken `together`, as [`each_in`] describes.
 fn each_unlocked(
     context: &Context<'_>,
     table: &TableDef,
@@ -124,7 +122,7 @@ fn each_unlocked(
         check_now_and_then(context, 1)?;
         let more = match access.index {
             None if is_row(table, span) => lookups.row(&span.start, &mut found),
-            // An entry of a row that this snapshot does not see is none.
+            // An entry of a row that this snapshot does not see is ignored.
             Some(index) => each_in(context, table, access, span, together, |key, _| {
                 lookups.row(row_key(table, index, key)?, &mut found)
             }),
@@ -136,7 +134,7 @@ fn each_unlocked(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // The rows before the failed one are taken first.
+            // The rows before the failed one are passed on first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }

@@ -18,21 +18,21 @@ use spillway_types::{Field, Value, ValueRef};
 use crate::catalog::StoredRow;
 use crate::errors::Result;
 
-/// What takes rows; `false` when it wants no more.
+/// A receiver of rows. It returns `false` when it needs no more.
 pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
-/// Takes rows, and answers `false` when it wants no more.
+/// A receiver of rows, whose methods return `false` when it needs no more.
 pub(crate) trait TakeRow {
-    /// A row's values, where they lie.
+    /// A row, as references to its values.
     fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool>;
 
-    /// The same of a row without decimals.
+    /// A row without decimals, as fields.
     fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool>;
 }
 
 /// A column's value in either form.
 pub(super) trait ColumnValue<'v>: Copy + Into<ValueRef<'v>> {
-    /// Gives a row of them on.
+    /// Passes a row of them on.
     fn give(row: &[Self], take: &mut dyn TakeRow) -> Result<bool>;
 }
 
@@ -48,12 +48,12 @@ impl<'v> ColumnValue<'v> for Field<'v> {
     }
 }
 
-/// Takes rows as they are stored, each with its key, and answers `false` when it wants no more.
+/// A receiver of stored rows, each with its key. Its methods return `false` when it needs no more.
 pub(super) trait TakeStored {
-    /// A row. It becomes part of the loop over rows that lie together.
+    /// Takes a row. It is inlined in the loop over adjacent rows.
     fn take(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool>;
 
-    /// The same, for who has a row now and then.
+    /// As [`TakeStored::take`], not inlined, for callers outside such loops.
     #[inline(never)]
     fn take_one(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool> {
         self.take(row, key)
@@ -67,16 +67,16 @@ impl<F: FnMut(&StoredRow<'_>, &[u8]) -> Result<bool>> TakeStored for F {
     }
 }
 
-/// Columns of a row that are read without asking for memory.
+/// The number of columns of a row that are read without an allocation.
 pub(super) const COLUMNS: usize = 16;
 
-/// What takes columns of rows in either form.
+/// A receiver of columns of rows in either form.
 pub(super) trait TakeColumns {
     /// A row's columns.
     fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool>;
 }
 
-/// Hands rows on as they are.
+/// Passes rows on unchanged.
 pub(super) struct Onward<'t>(pub(super) &'t mut dyn TakeRow);
 
 impl TakeColumns for Onward<'_> {
@@ -89,7 +89,7 @@ impl TakeColumns for Onward<'_> {
 /// Reads columns of stored rows, in this order.
 pub(super) struct Projection<'c, T> {
     columns: &'c [usize],
-    /// Whether as fields, where they are such.
+    /// Whether columns are passed as fields if none is a decimal.
     fields: bool,
     take: T,
 }
@@ -99,7 +99,7 @@ impl<'c, T: TakeColumns> Projection<'c, T> {
         Projection { columns, fields, take }
     }
 
-    /// A row as fields; `None` where it is none of fields.
+    /// A row as fields; `None` if it has a decimal.
     #[inline(always)]
     fn fields<const N: usize>(&mut self, row: &StoredRow<'_>) -> Result<Option<bool>> {
         let mut fields = [Field::Null; N];
@@ -144,7 +144,7 @@ impl<T: TakeColumns> TakeStored for Projection<'_, T> {
         match taken {
             Some(more) => Ok(more),
             None => {
-                // A column of decimals is one in the rows that follow too, and they have as many
+                // The column has decimals in the following rows too, and these have as many
                 // columns.
                 self.fields = false;
                 self.values(row)

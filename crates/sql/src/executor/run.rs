@@ -18,7 +18,7 @@ use crate::planner::{
     QueryBody, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, note_columns,
 };
 
-/// The number of a LIMIT; `None` where there is none.
+/// The number in a LIMIT; `None` if there is none.
 pub(crate) fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     let value = context.eval(expr, &[])?;
@@ -92,7 +92,7 @@ fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Res
     }
 }
 
-/// Runs a query, and gives its values where they lie.
+/// Runs a query and emits references to its values.
 pub(crate) fn run_refs(
     context: &Context<'_>,
     plan: &QueryPlan,
@@ -124,7 +124,7 @@ pub(crate) fn run_refs(
     })
 }
 
-/// Hands some rows on.
+/// Passes on the rows within a limit.
 struct Limited<'e> {
     /// The number of rows to skip first.
     skip: u64,
@@ -153,7 +153,7 @@ impl TakeRow for Limited<'_> {
     }
 }
 
-/// The rows of a query, so many at most, and what they are charged to.
+/// At most `most` rows of a query, and their memory charge.
 pub(super) fn collect(
     context: &Context<'_>,
     plan: &QueryPlan,
@@ -202,7 +202,7 @@ fn run_set(
                 let found = there.get_mut(&group_key(row, &collations));
                 let found = found.is_some_and(|left| {
                     let any = *left > 0;
-                    // With ALL, each stands for one row.
+                    // With ALL, each row cancels one row.
                     *left = left.saturating_sub(usize::from(all));
                     any
                 });
@@ -223,9 +223,9 @@ fn run_set(
     Ok((rows, [held, others_held]))
 }
 
-/// Whether the rows of a query are found in its order. An index that was chosen for that gives it
-/// only where the values before are looked up: text that is compared with a number is found in
-/// several places; and one that is newer than the snapshot is not read.
+/// Whether the rows of a query are found in its order. An index that was chosen for the order
+/// provides it only if the values of the preceding columns can be looked up. Text that is compared
+/// with a number is found at several places. An index that is newer than the snapshot is not read.
 fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
         return Ok(plan.ordered);
@@ -282,7 +282,7 @@ fn run_select(
 
 type RowGroup = (Row, Vec<AggregateState>);
 
-/// The groups of a query's rows, each with a row of it, and what they are charged to.
+/// The groups of a query's rows, each with one of its rows, and their memory charge.
 fn find_groups(
     context: &Context<'_>,
     plan: &SelectPlan,

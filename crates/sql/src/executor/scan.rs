@@ -13,16 +13,17 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, Source};
 
-/// What takes a source's rows, in its slots of a wider row. Of a single source it may take the row
-/// itself.
+/// A receiver of a source's rows, in the source's slots of a wider row. If there is a single
+/// source, it may move the row out.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
 
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
 ///
-/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]),
-/// whatever it says for the others. It locks each row that the conditions hold for, reads it anew,
-/// and checks them again. Where the whole primary key is given it locks before it reads anything,
-/// so that the statement's snapshot is never older than the row (DESIGN, D12).
+/// If a change of several tables only reads this one ([`Source::shared`]), a locking read locks its
+/// rows in shared mode, whatever mode the other tables need. It locks each row that satisfies the
+/// conditions, reads it again and rechecks the conditions. If the whole primary key is given, it
+/// locks before it reads anything. So the statement's snapshot is never older than the row (DESIGN,
+/// D12).
 pub(crate) fn scan_table(
     context: &Context<'_>,
     source: &Source,
@@ -62,12 +63,12 @@ pub(crate) fn scan_table(
     })
 }
 
-/// Deletes, where they lie in the table, the rows that the conditions hold for, and answers how
-/// many; `None` where they have to be found some other way. `gone` is given each row, with its key
-/// in the last slot, once it is locked.
+/// Deletes the rows that satisfy the conditions during a scan of the table, and returns their
+/// number. Returns `None` if the rows must be found in another way. `gone` gets each row, with its
+/// key in the last slot, once it is locked.
 ///
-/// Nothing is held of them: rows beside each other that all go are deleted at once. So the
-/// conditions may not look at this table themselves.
+/// The rows are not kept in memory, and adjacent rows are deleted at once. So the conditions must
+/// not read this table themselves.
 pub(crate) fn delete_rows(
     context: &Context<'_>,
     source: &Source,
@@ -77,7 +78,8 @@ pub(crate) fn delete_rows(
     let mut row = vec![Value::Null; source.width];
     let (access, places) = index_ranges::choose(context, source, table, &row)?;
     let Places::Spans(spans) = places else { return Ok(None) };
-    // A whole key is locked before it is read, and several are looked up together.
+    // A row given by its whole key is locked before it is read, and several such rows are looked up
+    // together.
     let looked_up = access.point || spans.all.iter().all(|span| is_row(table, span));
     if access.index.is_some() || looked_up || source.filters.iter().any(looks_around) {
         return Ok(None);
@@ -129,16 +131,16 @@ struct Fetched<'a> {
     source: &'a Source,
     table: &'a TableDef,
     lock: Option<(LockMode, LockWait)>,
-    /// Where rows may have moved when they are locked.
+    /// Tracks rows that may have moved before they were locked.
     moves: Option<&'a Moves<'a>>,
 }
 
 impl Fetched<'_> {
-    /// Copies the columns that are asked for into the source's slots.
+    /// Copies the requested columns into the source's slots.
     fn read(&mut self, stored: &StoredRow<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
         if row.len() < offset + self.source.width {
-            // The receiver of the row before has kept it.
+            // The receiver has kept the previous row.
             row.resize(offset + self.source.width, Value::Null);
         }
         let mut column = |at: usize| -> Result<()> {
@@ -157,10 +159,10 @@ impl Fetched<'_> {
         Ok(())
     }
 
-    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any
-    /// more. One that they do not hold for is not locked, and is there to be refused, as an outer
-    /// join must see it: so conditions that may be others when they are evaluated again are looked
-    /// at behind the lock alone.
+    /// Locks a row that satisfies the conditions and reads it again. Returns `false` if the row
+    /// must be skipped. A row that does not satisfy them is not locked, and the caller then rejects
+    /// it, because an outer join must see it. So conditions that may change when they are evaluated
+    /// again are only evaluated after locking.
     fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
         let Some((mode, wait)) = self.lock else { return Ok(true) };
         if self.moves.is_some_and(|moves| moves.was_given(key)) {

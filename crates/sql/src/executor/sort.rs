@@ -15,7 +15,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, compare};
 use crate::planner::Row;
 
-/// NULL comes first, going up.
+/// NULL comes first in ascending order.
 pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collation) -> Ordering {
     let order = match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
@@ -26,7 +26,7 @@ pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collati
     if ascending { order } else { order.reverse() }
 }
 
-/// Bytes that are equal where values are, for grouping and joining.
+/// Bytes that are equal if the values are, for grouping and joining.
 pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let mut out = Vec::new();
     group_key_into(values.iter().map(Value::as_ref), collations, &mut out);
@@ -81,7 +81,7 @@ fn double_key(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
 }
 
-/// Classes of values; within one, values are equal where their [`group_key`] is.
+/// The class of a value. Within a class, values are equal if their [`group_key`]s are.
 pub(super) fn hash_class(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
@@ -94,7 +94,7 @@ pub(super) fn hash_class(value: &Value) -> u8 {
     }
 }
 
-/// The bytes by which rows are found again: a date is the same as its midnight.
+/// The bytes by which rows are found in a hash table. A date equals its midnight.
 pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let plain: Vec<Value> = values
         .iter()
@@ -106,11 +106,11 @@ pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     group_key(&plain, collations)
 }
 
-/// A map by keys that clients choose: a client that does not know its seed cannot make them
-/// collide.
+/// A map whose keys clients may choose. A client that does not know its seed cannot provoke
+/// collisions.
 pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
 
-/// The rows that came already, of those that come once.
+/// The set of rows seen so far, for removing duplicates.
 pub(super) struct DistinctRows {
     collations: Vec<Collation>,
     keys: HashSet<Box<[u8]>, RandomState>,
@@ -124,7 +124,7 @@ impl DistinctRows {
         DistinctRows { collations, keys: HashSet::default(), buffer: Vec::new(), held }
     }
 
-    /// Notes a row; `false` where it came already.
+    /// Adds a row. Returns `false` if it is already in the set.
     pub(super) fn insert<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>) -> Result<bool> {
         self.buffer.clear();
         group_key_into(row, &self.collations, &mut self.buffer);
@@ -136,7 +136,7 @@ impl DistinctRows {
     }
 }
 
-/// Memory that a statement holds rows in, charged for as long as this lives.
+/// The memory in which a statement holds rows. It is charged until this is dropped.
 pub(crate) struct HeldMemory {
     bytes: usize,
     charge: Option<Charge>,
@@ -147,10 +147,10 @@ impl HeldMemory {
     /// The bytes by which the charge grows.
     const STEP: usize = 1 << 20;
 
-    /// What it takes to keep one row's bytes apart from others'.
+    /// The overhead of allocating one row's bytes.
     const APART: usize = 64;
 
-    /// No more than this is not worth a charge.
+    /// Memory up to this size is not charged.
     pub(super) const FREE: usize = 64 << 10;
 
     pub(crate) fn new(context: &Context<'_>) -> HeldMemory {
@@ -158,12 +158,12 @@ impl HeldMemory {
         HeldMemory { bytes: 0, charge: None, budget }
     }
 
-    /// How many bytes are held.
+    /// The number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// One more row.
+    /// Adds one row.
     pub(crate) fn add(&mut self, row: &[Value]) -> Result<()> {
         self.add_bytes(HeldMemory::size_of(row))
     }
@@ -198,7 +198,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Some rows were dropped and `bytes` are left. The charge stays, for later rows.
+    /// Notes that some rows were dropped and `bytes` are left. The charge stays for later rows.
     fn shrink(&mut self, bytes: usize) {
         self.bytes = bytes;
     }
@@ -213,10 +213,11 @@ impl HeldMemory {
     }
 }
 
-/// Sorts rows, keeping only the first so many where that is enough.
+/// Sorts rows. With a limit, it keeps only the first rows.
 pub(super) struct Sorter<'c> {
     order: &'c [(Expr, bool, Collation)],
-    /// Where the keys stand among the values, if all of them do; no others are kept then.
+    /// The positions of the sort keys among the values, if they are all there. No separate keys are
+    /// kept then.
     among: Option<Vec<usize>>,
     most: Option<usize>,
     rows: Vec<(Row, Row)>,
@@ -239,7 +240,7 @@ impl<'c> Sorter<'c> {
         Sorter { order, among, most, rows: Vec::new(), held: HeldMemory::new(context) }
     }
 
-    /// Takes a row; its keys are made from `row` where they are not among its values.
+    /// Takes a row. Its sort keys are evaluated from `row` unless they are among its values.
     pub(super) fn take(&mut self, context: &Context<'_>, row: &[Value], values: Row) -> Result<()> {
         let keys = match &self.among {
             Some(_) => Row::new(),

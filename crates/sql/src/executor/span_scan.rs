@@ -10,8 +10,8 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// Whether the transaction's snapshot has all that an access reads: what was being built when it
-/// was taken, it has not.
+/// Whether the transaction's snapshot has all data that an access reads. It does not if the data
+/// was still being built when the snapshot was taken.
 pub(super) fn is_readable(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
     since == Csn::ZERO || context.txn.sees(since)
@@ -35,7 +35,7 @@ pub(super) fn in_order<'s>(access: &Access, spans: &'s [Span]) -> impl Iterator<
     (0..count).map(move |at| &spans[if backward { count - 1 - at } else { at }])
 }
 
-/// The keys of an access in one of its spans; `None` where there can be none.
+/// A scan of an access's keys in one of its spans; `None` if there can be none.
 fn scan_of<'c>(
     context: &'c Context<'_>,
     table: &TableDef,
@@ -51,14 +51,14 @@ fn scan_of<'c>(
     Ok(Some(context.txn.scan(space, range, direction)?))
 }
 
-/// Rows that are taken together at the most, and that are counted together: between two looks
-/// whether the statement was ended.
+/// The most rows that are taken or counted together, between two checks whether the statement was
+/// ended.
 const TAKEN_MAX: usize = CHECK_AFTER;
 const COUNTED_MAX: usize = 1024;
 
-/// Goes through the keys of an access in one of its spans, and their values. `take` answers `false`
-/// when it wants no more, and so does this. Rows that lie together may be taken `together`: what
-/// `take` writes is not seen among them.
+/// Scans the keys of an access in one of its spans, with their values. `take` returns `false` when
+/// it needs no more, and then so does this function. Adjacent rows may be taken `together`. The
+/// scan does not see what `take` writes among these.
 #[inline]
 pub(super) fn each_in(
     context: &Context<'_>,
@@ -91,14 +91,14 @@ pub(super) fn each_in(
     }
 }
 
-/// Whether a span of the primary key is one row, which is looked up.
+/// Whether a span of the primary key is a single row, which can be looked up.
 #[inline]
 pub(super) fn is_row(table: &TableDef, span: &Span) -> bool {
     exact_point(table, &span.start) && span.is_of_start()
 }
 
-/// Goes through the keys of an access in some spans, and their values, as they lie in the table or
-/// the index. `take` answers `false` when it wants no more.
+/// Scans the keys of an access in some spans, with their values, as they are stored in the table or
+/// the index. `take` returns `false` when it needs no more.
 #[inline]
 pub(super) fn each_together(
     context: &Context<'_>,
@@ -117,7 +117,7 @@ pub(super) fn each_together(
     Ok(())
 }
 
-/// How many keys an access has in one of its spans.
+/// The number of keys of an access in one of its spans.
 pub(super) fn count_in(
     context: &Context<'_>,
     table: &TableDef,
@@ -136,11 +136,12 @@ pub(super) fn count_in(
     }
 }
 
-/// Rows after which a scan asks whether its statement was ended, and says that it takes long.
+/// The number of rows after which a scan checks whether its statement was ended, and reports that
+/// it takes long.
 const CHECK_AFTER: usize = 256;
 
-/// Asks whether the statement was ended, after so many more rows, in whatever spans and tables they
-/// are.
+/// Counts `rows` more rows, of any span and table, and checks from time to time whether the
+/// statement was ended.
 #[inline]
 pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
     context.met.set(context.met.get() + rows);
@@ -154,8 +155,7 @@ pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<(
     Ok(())
 }
 
-/// Whether a key has all parts of the primary key, and nothing was left to check: no other key
-/// begins with it.
+/// Whether a key has all parts of the primary key, so no other key begins with it.
 pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {
@@ -187,11 +187,11 @@ mod tests {
     use crate::tests::run;
 
     thread_local! {
-        /// How often scans asked whether their statement was ended.
+        /// The number of times that scans checked whether their statement was ended.
         pub(super) static ASKED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// However rows are taken or counted, it is asked on the way whether the statement was ended.
+    /// Scans check whether their statement was ended, however rows are taken or counted.
     #[test]
     fn scans_ask_whether_their_statement_was_ended() {
         let instance = in_memory();
@@ -203,7 +203,7 @@ mod tests {
         let least = |most: usize| 6000 / (CHECK_AFTER + most) - 1;
         let ids: Vec<String> = (0..2000).map(|id| (3 * id).to_string()).collect();
         let of_list = format!("SELECT v FROM t WHERE id IN ({})", ids.join(", "));
-        // Spans of which none has many.
+        // Many spans with few rows each.
         run(&mut session, "CREATE TABLE p (a INT, b INT, v INT, PRIMARY KEY (a, b))");
         let rows: Vec<String> = (0..6000).map(|at| format!("({}, {at}, 1)", at / 100)).collect();
         run(&mut session, &format!("INSERT INTO p VALUES {}", rows.join(", ")));

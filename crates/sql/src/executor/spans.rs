@@ -5,7 +5,7 @@ use spillway_base::range::raise_prefix;
 
 use crate::expression::Buffer;
 
-/// A key; one that is not long takes no memory of its own.
+/// A key. A short one needs no allocation.
 pub(super) type SpanKey = SmallVec<[u8; 24]>;
 
 /// A range of an index's keys.
@@ -15,19 +15,19 @@ pub(super) struct Span {
     pub(super) end: Option<SpanKey>,
 }
 
-/// Where an access reads.
+/// The places that an access reads.
 pub(super) enum Places<'c> {
-    /// At the one row with this primary key, all of it, if that is there.
+    /// The single row with this whole primary key, if it exists.
     Row(Buffer<'c>),
-    /// In these ranges.
+    /// These ranges.
     Spans(Spans),
 }
 
-/// The ranges that an access reads: in order, and apart from each other.
+/// The ranges that an access reads, in order and disjoint.
 pub(crate) struct Spans {
     pub(super) all: SmallVec<[Span; 1]>,
-    /// Whether they have exactly what the access's equalities and intervals say, as far as those
-    /// are about whole numbers.
+    /// Whether the ranges contain exactly the rows that satisfy the access's equalities and
+    /// intervals over integers.
     pub(super) exact: bool,
 }
 
@@ -52,7 +52,7 @@ impl Span {
         Span { end: end_of(SpanKey::from_slice(prefix)), start: SpanKey::from_slice(prefix) }
     }
 
-    /// Whether it is the keys that begin with its first one.
+    /// Whether the span has exactly the keys that begin with its start.
     pub(super) fn is_of_start(&self) -> bool {
         match &self.end {
             Some(end) => end_of(self.start.clone()).as_ref() == Some(end),
@@ -61,7 +61,7 @@ impl Span {
     }
 }
 
-/// The end of the keys that begin with a prefix, for a range.
+/// The end of the range of keys that begin with a prefix.
 pub(super) fn end_of(mut prefix: SpanKey) -> Option<SpanKey> {
     let left = raise_prefix(&mut prefix)?;
     prefix.truncate(left);

@@ -20,7 +20,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::Context;
 use crate::planner::Row;
 
-/// A list of rows.
+/// A list of rows, in memory or on disk.
 pub(crate) struct Spool<'c> {
     context: &'c Context<'c>,
     held: HeldMemory,
@@ -38,7 +38,7 @@ impl<'c> Spool<'c> {
     /// Adds a row.
     ///
     /// # Errors
-    /// As a commit.
+    /// As for a commit.
     pub(crate) fn push(&mut self, row: &[Value]) -> Result<()> {
         if self.on_disk.is_none() {
             if fits(self.context, &mut self.held, HeldMemory::size_of(row))? {
@@ -67,10 +67,10 @@ impl<'c> Spool<'c> {
         Ok(())
     }
 
-    /// Gives each row to `take`.
+    /// Passes each row to `take`.
     ///
     /// # Errors
-    /// As a scan; 1317 where the statement was killed; what `take` answers.
+    /// As for a scan; 1317 if the statement was killed; the errors of `take`.
     pub(crate) fn each(mut self, mut take: impl FnMut(&mut Row) -> Result<()>) -> Result<()> {
         let context = self.context;
         let mut count = 0u64;
@@ -105,7 +105,7 @@ fn decode(bytes: &[u8], row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-/// Whether so many bytes more may be held in memory; they are charged then.
+/// Whether `bytes` more may be held in memory. If so, they are charged.
 fn fits(context: &Context<'_>, held: &mut HeldMemory, bytes: usize) -> Result<bool> {
     if held.bytes() + bytes > context.txn.buffer_bytes_max().max(HeldMemory::FREE) {
         return Ok(false);
@@ -132,10 +132,10 @@ impl<'c> KeySet<'c> {
         KeySet { context, held, keys, on_disk: None, bytes: Vec::new() }
     }
 
-    /// Adds the key of a row of the table with this number; `false` where it is there already.
+    /// Adds the key of a row of the table with this number. Returns `false` if it is already there.
     ///
     /// # Errors
-    /// As a commit and as a read.
+    /// As for a commit and for a read.
     pub(crate) fn insert(&mut self, table: usize, key: &[u8]) -> Result<bool> {
         self.bytes.clear();
         self.bytes.extend_from_slice(&(table as u64).to_be_bytes());

@@ -38,7 +38,7 @@ use crate::catalog::{Change, IndexDef, IndexPart, Stage, TableDef, end_of, store
 use crate::errors::{Result, SqlError};
 use crate::expression::Room;
 
-/// Room for a key that is not long.
+/// The initial capacity for a key.
 const KEY_BYTES: usize = 32;
 
 fn write_parts<V: Borrow<Value>>(
@@ -53,14 +53,14 @@ fn write_parts<V: Borrow<Value>>(
     }
 }
 
-/// The key of a row: its primary key, or its number where the table has none.
+/// The key of a row: its primary key, or its row number if the table has none.
 pub(crate) fn primary_key(table: &TableDef, row: &[Value], row_number: u64) -> Vec<u8> {
     let mut key = Vec::with_capacity(KEY_BYTES);
     write_primary_key(table, row, row_number, &mut key);
     key
 }
 
-/// As [`primary_key`], after what is in `out`.
+/// As [`primary_key`], appended to `out`.
 pub(crate) fn write_primary_key(
     table: &TableDef,
     row: &[Value],
@@ -92,8 +92,8 @@ fn write_index_key<V: Borrow<Value>>(
     out.extend_from_slice(pk);
 }
 
-/// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks
-/// yet.
+/// The part of an index's key that must be unique. `None` if it contains NULL, or if duplicates are
+/// not checked yet.
 fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
     let looked_at = index.unique && index.stage != Stage::Filling;
     if !looked_at || index.parts.iter().any(|part| row[part.column].is_null()) {
@@ -115,15 +115,15 @@ pub(crate) fn duplicate(
     SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
 }
 
-/// What a look for a unique value waits on, so that what it found stays.
+/// The object that a check for a unique value locks, so its result stays valid.
 enum Guard<'t> {
-    /// The entry: enough to say that there is one.
+    /// The entry, which is enough for the result that there is one.
     Entry,
-    /// The row, which the caller will change, and which is locked before its entries are.
+    /// The row, which the caller will change. A row is locked before its entries.
     Row(&'t TableDef),
 }
 
-/// The primary key of the first other row that has an index's values in the newest state.
+/// The primary key of the first other row that has the same values of an index in the newest state.
 fn newest_holder(
     txn: &Transaction,
     index: &IndexDef,
@@ -146,8 +146,8 @@ fn other_than(mut scan: Scan<'_>, prefix: &[u8], own: &[u8]) -> Result<Option<Ve
     Ok(None)
 }
 
-/// The primary key of another row with an index's values. Nobody else gives these values to a row,
-/// nor takes them from the one that is found, before this transaction ends.
+/// The primary key of another row with the same values of an index. Until this transaction ends, no
+/// other transaction gives a row these values or removes them from the found row.
 fn holder(
     txn: &Transaction,
     index: &IndexDef,
@@ -159,8 +159,8 @@ fn holder(
     txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
     let found = newest_locked(txn, index, prefix, own, guard)?;
     if txn.options().isolation == Isolation::Serializable {
-        // The snapshot must agree who has the values, if anybody has, and remembers that it was
-        // asked (SSI-1).
+        // The snapshot must agree on the row that has the values, if any. The read is recorded for
+        // conflict detection (SSI-1).
         let end = end_of(prefix);
         let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
         if other_than(scan, prefix, own)? != found {
@@ -170,8 +170,8 @@ fn holder(
     Ok(found)
 }
 
-/// The primary key of another row that has an index's values in the newest state, after what
-/// `guard` says is locked.
+/// The primary key of another row that has the same values of an index in the newest state. The
+/// object that `guard` names is locked first.
 fn newest_locked(
     txn: &Transaction,
     index: &IndexDef,
@@ -185,7 +185,8 @@ fn newest_locked(
             Guard::Entry => {
                 let entry = [prefix, &pk].concat();
                 match txn.lock(space, &entry, LockMode::Shared, LockWait::Wait) {
-                    // It is held, and that the entry came after the snapshot does not matter.
+                    // The lock is held. It does not matter that the entry is newer than the
+                    // snapshot.
                     Err(error) if error.kind() == ErrorKind::WriteConflict => {}
                     other => drop(other?),
                 }
@@ -206,8 +207,8 @@ fn conflict_with_newer(of: TableId) -> SqlError {
     Error::new(ErrorKind::WriteConflict, text).of_table(of).into()
 }
 
-/// The primary key of a row that stands in the way of this one, if there is one, which is then
-/// locked. The locks that an insertion needs are taken.
+/// The primary key of an existing row that conflicts with this one, if any. That row is then
+/// locked. Acquires the locks that an insertion needs.
 pub(crate) fn conflict(
     txn: &Transaction,
     table: &TableDef,
@@ -230,8 +231,8 @@ pub(crate) fn conflict(
     Ok(None)
 }
 
-/// Refuses, after a duplicate was found, to pass it over where the transaction's snapshot does not
-/// have it: what the statement did would not fit what the transaction reads.
+/// After a duplicate was found, fails if the transaction's snapshot does not have the duplicate
+/// row. Ignoring the duplicate would then be inconsistent with what the transaction reads.
 pub(crate) fn check_readable(
     txn: &Transaction,
     table: &TableDef,
@@ -281,9 +282,9 @@ pub(crate) fn insert_row(
     replace_entries(txn, table, Some(row), pk)
 }
 
-/// Has the entries of a row that the transaction makes another, or none, be what its own plain
-/// reads find it by, where it acts on a newer version than its snapshot has (NEWEST-4): those that
-/// the snapshot has go, and those of the row come, whoever wrote them.
+/// Makes the transaction's own plain reads find a row by the right entries, if the transaction
+/// changes or deletes a newer version than its snapshot has (NEWEST-4). Deletes the entries that
+/// the snapshot has and writes those of the row, even if another transaction already did.
 fn replace_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
@@ -318,8 +319,8 @@ fn replace_entries<V: Borrow<Value>>(
     Ok(())
 }
 
-/// Writes a new row alone, as its bytes. A caller that reports a duplicate first waits until that
-/// is durable.
+/// Writes a new row, given as bytes, without its index entries. A caller that reports a duplicate
+/// must first wait until the duplicate is durable.
 pub(crate) fn insert_bytes(
     txn: &Transaction,
     table: &TableDef,
@@ -335,9 +336,9 @@ pub(crate) fn insert_bytes(
     }
 }
 
-/// Writes an entry, or takes one away, of a row that is locked exclusively. Of an index that is
-/// whole and has nothing to be unique that is enough: nobody else writes the entry, or asks for a
-/// lock of it.
+/// Writes or deletes an index entry of a row that is locked exclusively. For a completely built
+/// index that is not unique, the row lock is enough, because no other transaction writes or locks
+/// the entry.
 fn put_following(
     txn: &Transaction,
     (index, key): (&IndexDef, &[u8]),
@@ -374,8 +375,8 @@ pub(crate) fn insert_entry(
     put_following(txn, (index, &key), Some(&[]), (table.rows(), pk))
 }
 
-/// Notes a row whose values, of an index that is still built, another row has, or may be given by
-/// who has their name locked. Nobody is waited for.
+/// Records a row if another row has the same values in an index that is still being built, or may
+/// get them from a transaction that has these values locked. Does not wait for any lock.
 fn note_met(
     txn: &Transaction,
     table: &TableDef,
@@ -394,8 +395,8 @@ fn note_met(
     Change::new(txn)?.put_met(table.id, pk)
 }
 
-/// Refuses a row that was noted, if it is there, and another has the same values of a unique index
-/// that is built.
+/// Fails if a recorded row exists and another row has the same values in a unique index that is
+/// being built.
 pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Result<()> {
     let (mut bytes, mut row) = (Vec::new(), Vec::new());
     if !txn.get(table.rows(), pk, &mut bytes)? {
@@ -414,7 +415,7 @@ pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Resul
     Ok(())
 }
 
-/// Writes a row's entry in one index; nobody asks what is unique. Answers how long it is.
+/// Writes a row's entry in one index, without a check for duplicates. Returns the entry's length.
 pub(crate) fn put_entry(
     txn: &Transaction,
     table: &TableDef,
@@ -427,8 +428,8 @@ pub(crate) fn put_entry(
     Ok(key.len())
 }
 
-/// Replaces a row by another, touching only the index entries that change. A value of the old row
-/// that is the new row's own, in place, has not changed.
+/// Replaces a row by another and writes only the index entries that change. A value counts as
+/// unchanged if both rows refer to the same value in memory.
 pub(crate) fn update_row<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
@@ -448,8 +449,8 @@ pub(crate) fn update_row<V: Borrow<Value>>(
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
 
-/// Has the index entries of a row that stays under its key follow it from one to another. A value
-/// of the old row that is the new row's own, in place, has not changed.
+/// Updates the index entries of a row that changes and keeps its key. A value counts as unchanged
+/// if both rows refer to the same value in memory.
 fn update_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,

@@ -14,10 +14,10 @@ use crate::errors::{Result, SqlError};
 use crate::expression::{Ask, Context, Expr, Fit, Op, Question, Subplan};
 use crate::planner::{QueryPlan, Row};
 
-/// The rows that a subquery gave.
+/// The result rows of a subquery.
 pub(crate) struct Answer {
     rows: Vec<Row>,
-    /// What the rows are charged to, where they were read.
+    /// The memory charge of the rows, if they were read.
     _held: Option<HeldMemory>,
     asked: Cell<bool>,
     members: OnceCell<Members>,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
 
 /// The rows as a set.
 struct Members {
-    /// Of rows without a NULL.
+    /// The keys of rows without a NULL.
     keys: HashSet<Vec<u8>, RandomState>,
     /// For each column, the classes of its values.
     classes: Vec<u8>,
@@ -44,8 +44,8 @@ impl Answer {
         &self.rows
     }
 
-    /// What `left IN (subquery)` is, where a set tells; `None` where the rows must be compared one
-    /// by one. The set is not made for the first who asks, who may be the only one.
+    /// The result of `left IN (subquery)`, if a set decides it; `None` if the rows must be compared
+    /// one by one. The set is not built for the first call, which may be the only one.
     pub(crate) fn contains(&self, left: &[Value], collations: &[Collation]) -> Option<Value> {
         if !self.asked.replace(true) {
             return None;
@@ -61,7 +61,7 @@ impl Answer {
         match members.keys.contains(&hash_key(left, collations)) {
             true => Some(Value::from(true)),
             false if !members.nulls => Some(Value::from(false)),
-            // A row with a NULL may be the same or differ in what else it has.
+            // A row with a NULL may match or differ in its other values.
             false if left.len() == 1 => Some(Value::Null),
             false => None,
         }
@@ -89,8 +89,8 @@ impl Members {
     }
 }
 
-/// The rows of a subquery, for a row of the query around it: so many at most. Texts in the columns
-/// that `exact` lists become the exact numbers that they begin with.
+/// At most `most` rows of a subquery, for a row of the enclosing query. Texts in the columns that
+/// `exact` lists become the exact numbers that they begin with.
 fn rows_for(
     context: &Context<'_>,
     plan: &QueryPlan,
@@ -137,7 +137,7 @@ impl Subplan for QueryPlan {
         &Question { ask, left, collations, exact }: &Question<'_>,
         row: &[Value],
     ) -> Result<Value> {
-        // More rows would say no more.
+        // Further rows would not change the result.
         let most = match ask {
             Ask::Exists => 1,
             Ask::Scalar | Ask::Row(_) => 2,
@@ -201,8 +201,9 @@ impl Subplan for QueryPlan {
     }
 }
 
-/// The rows of a table that a query makes in FROM or by WITH. It sees the rows of the queries
-/// around the one that has it, and none of that one's, nor of those inside of it which read it.
+/// The rows of a derived table in FROM or of a common table expression. It sees the rows of the
+/// queries that enclose the query defining it. It sees no rows of that query itself, or of inner
+/// queries that read it.
 pub(super) fn derived(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Answer>> {
     cached(context, plan, || {
         let unseen = {

@@ -26,12 +26,13 @@ use crate::errors::{Result, SqlError};
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// How often a statement starts over for rows that are gone, and how many rows its scan may have
-/// locked by then.
+/// How often a statement starts over because rows are gone. [`ROWS_TO_START_OVER`] limits the rows
+/// that its scan may have locked by then.
 pub(crate) const STARTS_MAX: usize = 3;
 pub(crate) const ROWS_TO_START_OVER: usize = 1000;
 
-/// Rows that a scan by an index has given, and that others may have moved in it.
+/// The rows that a scan by an index has returned, and that other transactions may have moved within
+/// the index.
 pub(super) struct Moves<'c> {
     context: &'c Context<'c>,
     by_index: bool,
@@ -42,7 +43,7 @@ pub(super) struct Moves<'c> {
 }
 
 impl<'c> Moves<'c> {
-    /// Of the scans of one access; `None` where a change of a row is a conflict.
+    /// For the scans of one access; `None` if a changed row is a conflict.
     pub(super) fn of(context: &'c Context<'c>, access: &Access) -> Option<Moves<'c>> {
         context.txn.acts_on_newest().then(|| Moves {
             context,
@@ -53,14 +54,14 @@ impl<'c> Moves<'c> {
         })
     }
 
-    /// Whether a row was given by an entry that it no longer has (NEWEST-5).
+    /// Whether a row was already returned by an entry that it no longer has (NEWEST-5).
     pub(super) fn was_given(&self, key: &[u8]) -> bool {
         let given = self.given.borrow();
         !given.is_empty() && given.contains(key)
     }
 
-    /// Locks a row; `false` when it was skipped, or is gone, which has the statement start over
-    /// where it may (NEWEST-6).
+    /// Locks a row. Returns `false` if the row was skipped or is gone. If it is gone, the statement
+    /// starts over if it may (NEWEST-6).
     pub(super) fn lock(
         &self,
         table: &TableDef,
@@ -77,7 +78,7 @@ impl<'c> Moves<'c> {
             return Ok(false);
         }
         self.locked.set(self.locked.get() + 1);
-        // A row that has not changed has the one entry alone.
+        // An unchanged row has only the one entry.
         if self.by_index && txn.newest_read() > self.state.get() {
             self.given.borrow_mut().insert(key.into());
         }
@@ -85,8 +86,9 @@ impl<'c> Moves<'c> {
     }
 }
 
-/// Has a statement start over, after a row that it was about is gone: it may have got a key that
-/// the statement has passed. It goes on where it has done so often, or has locked many rows.
+/// Makes a statement start over after a found row is gone, because the row may have got a key that
+/// the scan has already passed. The statement continues instead if it has started over too often or
+/// has locked many rows.
 pub(super) fn start_over(context: &Context<'_>, locked: usize) -> Result<()> {
     if context.starts_over && locked < ROWS_TO_START_OVER {
         return Err(SqlError::starts_over());
@@ -99,14 +101,14 @@ pub(crate) fn note_moved(context: &Context<'_>, moved: bool) {
     context.moved.set(context.moved.get() + u64::from(moved));
 }
 
-/// How often something has come between the rows of a statement and itself: it waited for a lock,
-/// or found a row changed.
+/// The number of times that another transaction interfered with the statement's rows: the statement
+/// waited for a lock or found a row changed.
 pub(crate) fn turns(context: &Context<'_>) -> u64 {
     context.txn.waits_granted() + context.moved.get()
 }
 
-/// Gives rows at some places, which the caller locks if it wants them: their bytes and their keys.
-/// `take` answers `false` when it wants no more.
+/// Reads rows at some places, which the caller locks if it needs them. `take` gets their bytes and
+/// their keys, and returns `false` when it needs no more.
 pub(super) fn each(
     context: &Context<'_>,
     table: &TableDef,
@@ -126,15 +128,15 @@ pub(super) fn each(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // The rows before the failed one are taken first.
+            // The rows before the failed one are passed on first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }
     lookups.rest(&mut found).map(drop)
 }
 
-/// Gives the rows in one span, each part of it in the newest state of when the scan came to it
-/// (NEWEST-2).
+/// Reads the rows in one span. Each part of the span is read in the newest state at the time when
+/// the scan reaches it (NEWEST-2).
 fn each_in<'c>(
     context: &'c Context<'c>,
     table: &TableDef,

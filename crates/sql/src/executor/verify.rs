@@ -9,9 +9,9 @@ use super::store;
 use crate::catalog::TableDef;
 use crate::errors::Result;
 
-/// Compares rows with entries at one snapshot: every row can be read, and has its entry in each
-/// index, which has no others. Answers what is wrong, once for each index. `goes_on` fails when it
-/// is to end.
+/// Compares rows with index entries at one snapshot. Every row must be readable and have its entry
+/// in each index, and an index must have no other entries. Returns the problems found, one for each
+/// index. `goes_on` fails if the check must stop.
 pub(crate) fn check_table(
     txn: &Transaction,
     table: &TableDef,
