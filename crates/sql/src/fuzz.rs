@@ -33,7 +33,7 @@ fn types() -> Vec<ColumnType> {
     ]
 }
 
-/// The initial values of columns, one of which may be none that its type has.
+/// The initial values of columns. Some may be invalid for the column's type.
 const INITIAL: [&str; 4] = ["", "1", "2024-02-30", "a,b"];
 
 fn table(reader: &mut Reader<'_>) -> Result<TableDef> {
@@ -69,7 +69,8 @@ fn text_of(table: &TableDef) -> Vec<u8> {
     serde_json::to_vec(table).expect("a definition is text")
 }
 
-/// What the catalog makes of an entry, which it would write as it would write that again.
+/// The definition that the catalog reads from an entry. Writing and reading it again must give the
+/// same entry.
 fn taken(entry: &[u8]) -> Option<Arc<TableDef>> {
     let take = |entry: &[u8]| {
         let mut catalog = Catalog::default();
@@ -83,7 +84,7 @@ fn taken(entry: &[u8]) -> Option<Arc<TableDef>> {
     Some(table)
 }
 
-/// Entries of the catalog: the bytes as one, and one of a table with a few bytes changed.
+/// Reads catalog entries: the given bytes, and a table's entry with a few bytes changed.
 pub fn catalog_entry(bytes: &[u8]) {
     for kind in [b"d/", b"u/"] {
         let _ = Catalog::default().take(kind, bytes);
@@ -99,8 +100,8 @@ pub fn catalog_entry(bytes: &[u8]) {
     let _ = taken(&text);
 }
 
-/// A row, under a definition that was altered several times. Writes the values that it reads as a
-/// row of the newest version, which must read as the same.
+/// Reads a row under a definition that was altered several times. Writes its values as a row of the
+/// newest version, which must read as the same values.
 pub fn stored_row(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let Ok(table) = table(&mut reader) else { return };

@@ -38,8 +38,8 @@ fn is_longer(name: &str, most: usize) -> bool {
     name.len() > most && name.chars().count() > most
 }
 
-/// Whether a name is empty or ends with white space. Other blanks than those of ASCII are letters
-/// to MySQL.
+/// Whether a name is empty or ends with white space. MySQL treats white space outside ASCII as
+/// letters.
 fn is_wrong(name: &str) -> bool {
     name.bytes().last().is_none_or(|last| matches!(last, b' ' | b'\t'..=b'\r'))
 }
@@ -59,12 +59,12 @@ pub(crate) fn check(name: &str, code: u16, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the name of a database: 1102, 1059.
+/// Refuses an invalid name of a database: 1102, 1059.
 pub(crate) fn check_database(name: &str) -> Result<()> {
     check(name, 1102, "database")
 }
 
-/// Refuses the name of a table and of its database: 1102, 1103, 1059.
+/// Refuses an invalid name of a table or of its database: 1102, 1103, 1059.
 pub(crate) fn check_table(db: &str, name: &str) -> Result<()> {
     check_database(db)?;
     check(name, 1103, "table")
@@ -80,7 +80,7 @@ pub(crate) fn check_alias(name: &str) -> Result<()> {
     if is_longer(name, ALIAS_MAX) { Err(too_long(name)) } else { Ok(()) }
 }
 
-/// Refuses the name of a user variable: 3061.
+/// Refuses an invalid name of a user variable: 3061.
 pub(crate) fn check_variable(name: &str) -> Result<()> {
     if name.is_empty() || is_longer(name, NAME_MAX) {
         return Err(SqlError::new(3061, format!("User variable name '{name}' is illegal")));
@@ -88,7 +88,7 @@ pub(crate) fn check_variable(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the name of an account: 1470.
+/// Refuses an invalid name of an account: 1470.
 pub(crate) fn check_account(user: &str, host: &str) -> Result<()> {
     for (name, most, what) in [(user, USER_MAX, "user"), (host, HOST_MAX, "host")] {
         if is_longer(name, most) {
@@ -102,14 +102,14 @@ pub(crate) fn check_account(user: &str, host: &str) -> Result<()> {
 }
 
 impl SqlError {
-    /// 1146, or what is wrong with the name of a table that does not exist.
+    /// The error for a table that does not exist: 1146, or the error for its invalid name.
     #[cold]
     pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
         let wrong = check_table(db, name).err();
         wrong.unwrap_or_else(|| SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist")))
     }
 
-    /// 1049, or what is wrong with the name of a database that does not exist.
+    /// The error for a database that does not exist: 1049, or the error for its invalid name.
     #[cold]
     pub(crate) fn unknown_database(name: &str) -> SqlError {
         let wrong = check_database(name).err();

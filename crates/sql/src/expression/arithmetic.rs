@@ -57,7 +57,7 @@ pub(super) fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) ->
     number.map_or_else(|| division_by_zero(context), Ok)
 }
 
-/// An operation as an error shows it.
+/// The text of an operation in an error message.
 fn shown(op: Op, a: &Value, b: &Value) -> String {
     let sign = match op {
         Op::Add => "+",
@@ -80,7 +80,7 @@ fn of_bits(op: Op, a: u64, b: u64) -> Value {
     })
 }
 
-/// An operation on whole numbers; `None` for a division by zero.
+/// An operation on integers; `None` for a division by zero.
 fn of_integers(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     let (x, y) = (to_i128(&a.as_ref()).unwrap_or(0), to_i128(&b.as_ref()).unwrap_or(0));
     if y == 0 && matches!(op, Op::IntDiv | Op::Mod) {
@@ -152,7 +152,7 @@ fn of_doubles(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// A whole quotient, if it fits.
+/// An integer quotient, if it fits.
 fn quotient_of(number: i128, shown: &str) -> Result<Value> {
     if i64::try_from(number).is_err() && u64::try_from(number).is_err() {
         return Err(SqlError::out_of_range("BIGINT", shown));

@@ -58,7 +58,7 @@ impl Context<'_> {
         })
     }
 
-    /// Notes that a value was cut.
+    /// Adds a warning that a value was truncated.
     fn cut(&self, value: &Value, kind: &str) -> Result<()> {
         let shown: String = value.to_text().chars().take(128).collect();
         self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
@@ -105,7 +105,7 @@ impl Context<'_> {
         Ok(made.unwrap_or_default())
     }
 
-    /// The value as a column of this type takes it, or the nearest to it with a warning.
+    /// The value as a column of this type stores it, or the nearest possible value with a warning.
     fn fitted(&self, ty: &ColumnType, value: &Value) -> Value {
         match ty.store(value) {
             Ok(value) => value,
@@ -118,7 +118,7 @@ impl Context<'_> {
         }
     }
 
-    /// Notes text that is no integer, where it is taken as one.
+    /// Adds a warning if text that is not an integer is converted to one.
     fn as_integer(&self, value: &Value) -> Result<()> {
         let shown = value.to_text();
         let digits = shown.trim_start().trim_start_matches(['-', '+']);

@@ -17,7 +17,7 @@ use crate::errors::{Result, SqlError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Charset {
     Ascii,
-    /// Of Windows' code page 1252, as MySQL's is.
+    /// Windows code page 1252, as in MySQL.
     Latin1,
     Utf8mb3,
     Utf8mb4,
@@ -28,7 +28,7 @@ pub(crate) enum Charset {
     Utf32,
 }
 
-/// Each set that is kept, by its name, and the name of its default collation.
+/// Each supported character set, with its name and the name of its default collation.
 const KEPT: [(Charset, &str, &str); 9] = [
     (Charset::Ascii, "ascii", "ascii_general_ci"),
     (Charset::Latin1, "latin1", "latin1_swedish_ci"),
@@ -41,19 +41,19 @@ const KEPT: [(Charset, &str, &str); 9] = [
     (Charset::Utf32, "utf32", "utf32_general_ci"),
 ];
 
-/// MySQL's other sets.
+/// MySQL's other character sets, which are not supported.
 const OTHERS: &str = "armscii8 big5 cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 cp932 dec8 eucjpms euckr gb18030 gb2312 \
                       gbk geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin2 latin5 latin7 macce macroman sjis swe7 \
                       tis620 ujis";
 
-/// What latin1 has from 0x80 to 0x9f.
+/// The characters of latin1 from 0x80 to 0x9f.
 const LATIN1: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 impl Charset {
-    /// The set of this name.
+    /// The character set with this name.
     ///
     /// # Errors
-    /// 1115 where there is none, 1235 where it is not kept.
+    /// 1115 if there is none, 1235 if it is not supported.
     pub(crate) fn find(name: &str) -> Result<Charset> {
         let name = name.trim_matches(['\'', '"', '`']).to_ascii_lowercase();
         let known = if name == "utf8" { "utf8mb3" } else { &name };
@@ -75,13 +75,13 @@ impl Charset {
         Some(KEPT.get(usize::try_from(*number).ok()?)?.0)
     }
 
-    /// Its name, and that of its default collation.
+    /// The name of the character set, and that of its default collation.
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         let (_, name, collation) = KEPT[self.number()];
         (name, collation)
     }
 
-    /// Whether text that it has is the same bytes as in UTF-8.
+    /// Whether the character set encodes its text in the same bytes as UTF-8.
     fn is_utf8(self) -> bool {
         matches!(self, Charset::Ascii | Charset::Utf8mb3 | Charset::Utf8mb4 | Charset::Binary)
     }
@@ -95,12 +95,12 @@ impl Charset {
         }
     }
 
-    /// A text with `?` for what the set does not have.
+    /// A text with `?` in place of characters that the set does not have.
     fn held(self, text: &str) -> String {
         text.chars().map(|c| if self.has(c) { c } else { '?' }).collect()
     }
 
-    /// The bytes of a text that the set has.
+    /// Encodes a text whose characters are all in the set.
     fn encode(self, text: &str) -> Vec<u8> {
         let pairs = || text.encode_utf16();
         match self {
@@ -112,7 +112,7 @@ impl Charset {
         }
     }
 
-    /// The text of bytes; `None` where they are none.
+    /// Decodes bytes; `None` if they are not valid in this set.
     fn decode(self, bytes: &[u8]) -> Option<String> {
         let width = match self {
             Charset::Ucs2 | Charset::Utf16 | Charset::Utf16le => 2,
@@ -123,7 +123,7 @@ impl Charset {
                 return text.chars().all(|c| self.has(c)).then_some(text);
             }
         };
-        // Short input is padded with zeros in front.
+        // Short input is padded with leading zeros.
         let mut all = vec![0; bytes.len().next_multiple_of(width) - bytes.len()];
         all.extend_from_slice(bytes);
         let text = match self {
@@ -142,10 +142,10 @@ impl Charset {
         text.chars().all(|c| self.has(c)).then_some(text)
     }
 
-    /// A literal behind an introducer: its bytes are of the set.
+    /// A literal after an introducer, whose bytes are in this character set.
     ///
     /// # Errors
-    /// 1300 for bytes that are no text of it.
+    /// 1300 for bytes that are not valid in it.
     pub(crate) fn introduced(self, bytes: &[u8]) -> Result<Typed> {
         if self == Charset::Binary {
             return Ok(super::shape::typed_value(Value::Bytes(bytes.to_vec())));
@@ -175,7 +175,7 @@ impl Charset {
     }
 }
 
-/// The set that text is in, where its bytes are not those of UTF-8.
+/// The character set of a text, if its bytes are not UTF-8.
 pub(crate) fn charset_of(expr: &Expr) -> Option<Charset> {
     match expr {
         Expr::Call(Scalar::Converted, args, _) => match args.get(1) {
@@ -186,7 +186,7 @@ pub(crate) fn charset_of(expr: &Expr) -> Option<Charset> {
     }
 }
 
-/// Refuses text in another character set where that would be lost.
+/// Refuses text in another character set if the set would be lost.
 pub(crate) fn refuse_charset(expr: &Expr) -> Result<()> {
     match charset_of(expr) {
         None => Ok(()),
@@ -209,8 +209,8 @@ pub(crate) fn in_bytes(text: Typed) -> Typed {
     }
 }
 
-/// Runs CONVERT(... USING), and what encodes its text: NULL with warning 1300 for bytes that are no
-/// text.
+/// Runs CONVERT(... USING) and the call that encodes its text. The result is NULL with warning 1300
+/// for bytes that are not valid text.
 pub(super) fn converted(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
     let Some(set) = Charset::of_number(&args[1]) else { return Ok(Value::Null) };
     Ok(match (&args[0], call) {
@@ -227,7 +227,7 @@ pub(super) fn converted(context: &Context<'_>, call: Scalar, args: &[Value]) -> 
     })
 }
 
-/// The byte of a character.
+/// The byte that encodes a character in latin1.
 fn latin1(c: char) -> Option<u8> {
     match u32::from(c) {
         0x80..0xa0 | 0x100.. => {

@@ -22,7 +22,7 @@ use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::variables::Variables;
 
-/// What an expression is evaluated in, beside its row.
+/// The environment in which expressions are evaluated, besides the row.
 pub(crate) struct Context<'a> {
     pub(crate) txn: &'a Transaction,
     pub(crate) server: &'a dyn Server,
@@ -30,42 +30,42 @@ pub(crate) struct Context<'a> {
     pub(crate) variables: &'a RefCell<Variables>,
     pub(crate) params: &'a [Value],
     pub(crate) room: &'a Room,
-    /// The rows of enclosing queries, the nearest last.
+    /// The rows of enclosing queries, the innermost last.
     pub(crate) outer: RefCell<Vec<Vec<Value>>>,
-    /// Results of subqueries that depend on nothing outside, by the numbers of their plans: the
-    /// executor's.
+    /// The results of uncorrelated subqueries, by plan number. The executor maintains them.
     pub(crate) cached: RefCell<HashMap<usize, Rc<dyn Any>>>,
-    /// What evaluation has learned about each IN list, by the list's address.
+    /// The index built for each IN list, by the list's address.
     pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
-    /// The row that an INSERT would have made.
+    /// The row that an INSERT would have inserted.
     pub(crate) inserted: RefCell<Vec<Value>>,
-    /// Since 1970, in the session's time zone: when the statement began.
+    /// The time when the statement began, in microseconds since 1970 in the session's time zone.
     pub(crate) now_micros: i64,
-    /// The same, once somebody has asked.
+    /// The same as a date and time, once it was needed.
     pub(crate) now: Cell<Option<DateTime>>,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
-    /// Rows of a query that counts them beyond its limit.
+    /// The number of rows found by a query that counts them beyond its limit.
     pub(crate) found: Cell<u64>,
-    /// Whether a row was not in memory that was looked up by its primary key, where somebody asks
-    /// for that.
+    /// Whether a row that was looked up by its primary key was not in memory. `None` if this is not
+    /// tracked.
     pub(crate) missed: Cell<Option<bool>>,
-    /// Rows that its scans met since it was last asked whether it was ended.
+    /// The number of rows scanned since the last check whether the statement was ended.
     pub(crate) met: Cell<usize>,
-    /// Rows that had changed when they were locked since they were found (`executor/to_lock`).
+    /// The number of rows that changed between being found and being locked (`executor/to_lock`).
     pub(crate) moved: Cell<u64>,
-    /// Whether the statement may start over for a row that is gone.
+    /// Whether the statement may start over if a row is gone.
     pub(crate) starts_over: bool,
-    /// Whether what its queries read is locked shared.
+    /// Whether the statement's queries lock the rows that they read in shared mode.
     pub(crate) shares: bool,
-    /// When a query must have ended, by the clock: `max_execution_time`.
+    /// The time by which a query must have ended: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
-    /// Whether a statement changes rows in strict mode: warnings about values are errors then.
+    /// Whether the statement changes rows in strict mode, in which warnings about values are
+    /// errors.
     pub(crate) strict: Cell<bool>,
     pub(crate) patterns: Patterns,
 }
 
 impl Context<'_> {
-    /// The same, with other parameters. Its warnings are its own.
+    /// A copy with other parameters and its own warnings.
     pub(crate) fn with_params<'b>(&'b self, params: &'b [Value]) -> Context<'b> {
         Context {
             params,
@@ -99,7 +99,7 @@ impl Context<'_> {
         }
     }
 
-    /// A warning, or in a strict change an error.
+    /// Adds a warning; in a strict change, fails instead.
     pub(crate) fn raise(&self, error: SqlError) -> Result<()> {
         if self.strict.get() {
             return Err(error);
@@ -108,7 +108,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Notes that text which is no number is taken as one.
+    /// Adds a warning if text that is not a number is used as one.
     pub(crate) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
         let text = match value {
             Value::Text(text) => text.as_bytes(),
@@ -128,7 +128,7 @@ impl Context<'_> {
         Ok(truth(&value.as_ref()))
     }
 
-    /// Compares, and notes text that is compared as a number.
+    /// Compares two values, with a warning if text that is not a number is compared as one.
     pub(crate) fn compare(
         &self,
         a: &Value,
@@ -150,7 +150,7 @@ impl Context<'_> {
         } else if number(b) {
             self.as_number(a, "DOUBLE")?;
         }
-        // A time of day beside a date is one of today.
+        // A time of day that is compared with a date gets today's date.
         let today = |value: &Value| match value {
             Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
             _ => None,
@@ -166,8 +166,8 @@ impl Context<'_> {
         })
     }
 
-    /// Compares a stored value with another: the common kinds at once, the others as
-    /// [`Context::compare`] does.
+    /// Compares a stored value with another, directly for the common types and otherwise as
+    /// [`Context::compare`].
     pub(crate) fn compare_stored(
         &self,
         a: ValueRef<'_>,
@@ -200,7 +200,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// What a comparison of two rows says.
+    /// The result of a comparison of two rows.
     pub(crate) fn compare_rows(
         &self,
         op: Op,
@@ -218,8 +218,8 @@ impl Context<'_> {
             }
             match self.compare(a, b, *collation)? {
                 Some(Ordering::Equal) => {}
-                // The first parts that differ decide, and one that is not known leaves all unknown
-                // but for equality.
+                // The first differing parts decide. An unknown part makes the result unknown,
+                // except for equality.
                 Some(order) => return Ok(Some(op.accepts(order))),
                 None if matches!(op, Op::Eq | Op::NotEq) => unknown = true,
                 None => return Ok(if op == Op::NullEq { Some(false) } else { None }),

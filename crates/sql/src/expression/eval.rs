@@ -17,7 +17,7 @@ use crate::errors::{Result, SqlError};
 use crate::parser::on_enough_stack;
 
 impl Context<'_> {
-    /// Whether a condition holds of a row.
+    /// Whether a condition holds for a row.
     pub(crate) fn holds(&self, condition: &Expr, row: &[Value]) -> Result<bool> {
         Ok(self.truth(&*self.value(condition, row)?)? == Some(true))
     }
@@ -27,7 +27,7 @@ impl Context<'_> {
         Ok(self.value(expr, row)?.into_owned())
     }
 
-    /// The value of an expression over a row, borrowed where it is a column or a constant.
+    /// The value of an expression over a row, borrowed if it is a column or a constant.
     pub(crate) fn value<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
         Ok(match expr {
             Expr::Const(value) => Cow::Borrowed(value),
@@ -41,8 +41,8 @@ impl Context<'_> {
         })
     }
 
-    /// The value that an expression is sought by: of a text that is taken as a number, without a
-    /// warning, which is for the rows that it is compared with.
+    /// The value of an expression for an index lookup. A text that is used as a number gives no
+    /// warning here. The comparison with each row does.
     pub(crate) fn sought<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
         let Expr::Fitted(e, Fit::Exact) = expr else { return self.value(expr, row) };
         let value = self.value(e, row)?;
@@ -52,8 +52,8 @@ impl Context<'_> {
         })
     }
 
-    /// A value as `fit` takes it; `None` where it stays what it is. A text that is no number
-    /// raises a warning, or an error in a strict change.
+    /// A value converted as `fit` specifies; `None` if it stays unchanged. A text that is not a
+    /// number gives a warning, or an error in a strict change.
     pub(crate) fn taken_as(&self, value: &Value, fit: Fit) -> Result<Option<Value>> {
         if fit == Fit::Exact {
             self.as_number(value, "DECIMAL")?;
@@ -134,7 +134,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a text matches a pattern, as `matches` says of two that are not NULL.
+    /// Whether a text matches a pattern. `matches` decides it if neither is NULL.
     fn matched(
         &self,
         (text, pattern): (&Expr, &Expr),
@@ -177,7 +177,7 @@ impl Context<'_> {
         Ok(self.is_in(list, &left, row)?.map_or(Value::Null, Value::from))
     }
 
-    /// What a comparison of two expressions says; `None` where it is not known.
+    /// The result of a comparison of two expressions; `None` if it is unknown.
     fn compare_exprs(
         &self,
         op: Op,
@@ -191,7 +191,7 @@ impl Context<'_> {
             return Ok(Some(a.is_null() && b.is_null()));
         }
         let is = self.compare(&a, &b, collation)?.map(|order| op.accepts(order));
-        // What does not compare, as text that is no time, is not the same.
+        // Values that cannot be compared, such as text that is not a time, are not the same.
         Ok(if op == Op::NullEq { Some(is == Some(true)) } else { is })
     }
 

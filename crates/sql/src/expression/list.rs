@@ -30,18 +30,18 @@ use super::Expr;
 use super::context::Context;
 use crate::errors::Result;
 
-/// Lists of no more items than this are walked.
+/// Lists with at most this many items are compared item by item.
 const WALKED_MAX: usize = 8;
 
-/// The items of an IN: values, or rows of as many values as the left side has.
+/// The items of an IN list: values, or rows with as many values as the left side.
 #[derive(Debug)]
 pub(crate) struct List {
     items: Vec<Expr>,
-    /// By which each part of a row is compared.
+    /// The collation by which each part of a row is compared.
     collations: SmallVec<[Collation; 2]>,
 }
 
-/// The parts of a row; a value is a row of one.
+/// The parts of a row. A value counts as a row with one part.
 pub(crate) fn row_parts(expr: &Expr) -> &[Expr] {
     match expr {
         Expr::Tuple(parts) => parts,
@@ -71,7 +71,7 @@ impl List {
     }
 }
 
-/// Values that compare alike with others.
+/// The classes of values. Values of one class are compared with others in the same way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Null,
@@ -105,10 +105,10 @@ impl Class {
     }
 }
 
-/// As what values of two classes are compared ([`super::operands::compare`]).
+/// The type as which values of two classes are compared ([`super::operands::compare`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedAs {
-    /// One of them is NULL, so the answer is unknown.
+    /// One of them is NULL, so the result is unknown.
     Unknown,
     Exact,
     Double,
@@ -132,8 +132,8 @@ impl ComparedAs {
         }
     }
 
-    /// Appends the key of a value; `false` where the value has none, as a text that is no date
-    /// among dates.
+    /// Appends the key of a value. Returns `false` if the value has none, such as a text that is
+    /// not a date among dates.
     fn write_key(
         self,
         context: &Context<'_>,
@@ -180,7 +180,7 @@ impl ComparedAs {
             }
             ComparedAs::Moment => {
                 let moment = match value {
-                    // A time of day beside a date is one of today.
+                    // A time of day that is compared with a date gets today's date.
                     ValueRef::Time(time) => {
                         DateTime::from_micros_of(context.now().date, time.micros)
                     }
@@ -200,7 +200,7 @@ impl ComparedAs {
     }
 }
 
-/// An exact number as an integer, where it is one of 64 bits.
+/// An exact number as a 64-bit integer, if it is one.
 fn whole(value: &ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int(number) => Some(*number),
@@ -214,22 +214,22 @@ fn whole(value: &ValueRef<'_>) -> Option<i64> {
 
 type ListKey = SmallVec<[u8; 24]>;
 
-/// Items that compare with a left side of some classes by the same types.
+/// The items that are compared by the same types with a left side of given classes.
 struct Group {
     compared: SmallVec<[ComparedAs; 2]>,
-    /// Keys that are one whole number.
+    /// The keys that are a single integer.
     wholes: HashSet<i64, RandomState>,
-    /// All other keys, of the parts that are known.
+    /// All other keys, made of the parts that are not NULL.
     keys: HashSet<ListKey, RandomState>,
-    /// Which items these are.
+    /// The positions of these items in the list.
     items: Vec<u32>,
 }
 
-/// What a group says of a left side.
+/// The result of looking up a left side in a group.
 enum ListAnswer {
     Yes,
     No,
-    /// The left side has no key here.
+    /// The left side has no key in this group.
     Unkeyed,
 }
 
@@ -238,7 +238,7 @@ impl Group {
         Group { compared, wholes: HashSet::default(), keys: HashSet::default(), items: Vec::new() }
     }
 
-    /// Whether an equal key means an equal row: no part is unknown.
+    /// Whether an equal key means an equal row, because no part is NULL.
     fn is_certain(&self) -> bool {
         !self.compared.contains(&ComparedAs::Unknown)
     }
@@ -257,7 +257,7 @@ impl Group {
             .all(|((part, compared), collation)| compared.write_key(context, part, *collation, key))
     }
 
-    /// Adds an item; `false` where it has no key.
+    /// Adds an item. Returns `false` if it has no key.
     fn add(
         &mut self,
         context: &Context<'_>,
@@ -296,15 +296,15 @@ impl Group {
     }
 }
 
-/// The items as a left side of these classes is compared with them.
+/// The items, prepared for comparison with a left side of some classes.
 struct Sets {
     left: SmallVec<[Class; 2]>,
     groups: Vec<Group>,
-    /// Items to be walked.
+    /// The items to compare one by one.
     walked: Vec<u32>,
-    /// The parts of the left side that are texts compared as numbers.
+    /// The parts of the left side that are texts and are compared as numbers.
     numbers: SmallVec<[usize; 2]>,
-    /// A part of an item that is a text compared as a number, and is none.
+    /// A part of an item that is a text, is compared as a number and is not a valid one.
     doubtful: Option<(u32, usize)>,
 }
 
@@ -341,7 +341,7 @@ impl Sets {
                     sets.add(context, list, &parts, at);
                 }
                 Err(_) => {
-                    // The walk tells, should it come to this item.
+                    // The item-by-item comparison gives the warning if it reaches this item.
                     context.warnings.borrow_mut().truncate(warnings);
                     sets.walked.push(at);
                 }
@@ -374,7 +374,7 @@ impl Sets {
         }
     }
 
-    /// Whether a text that is no number is compared as one.
+    /// Whether a text that is not a number is compared as one.
     fn is_doubtful(&self, left: &[ValueRef<'_>]) -> bool {
         self.doubtful.is_some() || self.numbers.iter().any(|at| !is_number(&left[*at]))
     }
@@ -388,22 +388,22 @@ fn is_number(value: &ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether an item's value is the same whenever it is asked for in a statement.
+/// Whether an item has the same value throughout a statement.
 fn is_fixed(expr: &Expr) -> bool {
     let mut fixed = expr.is_constant();
     expr.walk(&mut |part| fixed &= !matches!(part, Expr::UserVariable(_) | Expr::Tuple(_)));
     fixed
 }
 
-/// What a statement has found out about a list.
+/// The index that a statement has built for a list.
 pub(crate) struct Index {
     list: Arc<List>,
     sets: RefCell<Vec<Rc<Sets>>>,
 }
 
 impl Context<'_> {
-    /// Whether a row of values is in a list; `None` where that is unknown. `row` is what items that
-    /// are not constant are evaluated over.
+    /// Whether a row of values is in a list; `None` if that is unknown. Items that are not constant
+    /// are evaluated over `row`.
     pub(crate) fn is_in(
         &self,
         list: &Arc<List>,
@@ -440,7 +440,7 @@ impl Context<'_> {
         }
     }
 
-    /// Compares a row of values with items, one after another.
+    /// Compares a row of values with items one by one.
     fn walk<'l>(
         &self,
         list: &List,
@@ -481,7 +481,7 @@ impl Context<'_> {
     ) -> Rc<Sets> {
         let index = {
             let mut indexes = self.lists.borrow_mut();
-            // The index holds the list, so that no other comes to be where it is.
+            // The index holds the list, so no other list can get the same address.
             let new = || Rc::new(Index { list: list.clone(), sets: RefCell::default() });
             indexes.entry(Arc::as_ptr(list) as usize).or_insert_with(new).clone()
         };
@@ -497,7 +497,7 @@ impl Context<'_> {
         sets
     }
 
-    /// Warns once of texts that are compared as numbers and are none.
+    /// Adds one warning for texts that are compared as numbers and are not valid ones.
     fn warn_of(
         &self,
         list: &List,

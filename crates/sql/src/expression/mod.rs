@@ -32,7 +32,7 @@ pub(crate) use shape::{
     merge_types, merged, reshape, typed_value,
 };
 
-/// An operator of two values.
+/// A binary operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     Add,
@@ -63,7 +63,7 @@ impl Op {
         matches!(self, Op::Eq | Op::NullEq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq)
     }
 
-    /// Whether a comparison holds between values of this order.
+    /// Whether a comparison holds for two values with this ordering.
     pub(crate) fn accepts(self, order: Ordering) -> bool {
         match self {
             Op::Eq | Op::NullEq => order.is_eq(),
@@ -88,50 +88,52 @@ impl Op {
     }
 }
 
-/// What a subquery is asked for.
+/// The kind of result needed from a subquery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
     Scalar,
     Exists,
     In,
-    /// A comparison with any or all of its rows.
+    /// A comparison with any of its rows; [`Ask::All`] compares with all of them.
     Any(Op),
     All(Op),
     /// A comparison of a row with its only row.
     Row(Op),
 }
 
-/// A question to a subquery, and how its answer is found.
+/// A request to a subquery, with the data needed to evaluate it.
 pub(crate) struct Question<'a> {
     pub(crate) ask: Ask,
-    /// The left side of a comparison with its rows, if there is one: a value, or a row as a tuple.
+    /// The left side of a comparison with the subquery's rows, if there is one: a value, or a row
+    /// as a tuple.
     pub(crate) left: Option<&'a Expr>,
-    /// By which its columns are compared.
+    /// The collations by which the subquery's columns are compared.
     pub(crate) collations: &'a [Collation],
-    /// Its columns of texts that are compared as the exact numbers that they begin with.
+    /// The subquery's text columns that are compared as the exact numbers with which the texts
+    /// begin.
     pub(crate) exact: &'a [usize],
 }
 
-/// A planned subquery, as the expression that has it uses it. The planner makes it and the executor
-/// runs it.
+/// A planned subquery, as the expression containing it uses it. The planner creates it and the
+/// executor runs it.
 pub(crate) trait Subplan: fmt::Debug + Send + Sync {
-    /// Whether it needs rows of the queries around it.
+    /// Whether the subquery needs rows of the enclosing queries.
     fn is_correlated(&self) -> bool;
 
-    /// The slots of the enclosing query that it needs.
+    /// The number of slots of the enclosing query that the subquery needs.
     fn outer_reach(&self) -> usize;
 
-    /// Whether the values of its first column are true or false by what they are.
+    /// Whether the values of its first column are always truth values.
     fn gives_truth(&self) -> bool;
 
-    /// Calls `visit` with every expression of the subquery and of the tables that it makes, each
-    /// with the number of queries that enclose its own.
+    /// Calls `visit` with every expression of the subquery and of its derived tables, each with the
+    /// number of queries that enclose the expression's query.
     fn expressions(&self, visit: &mut dyn FnMut(usize, &Expr));
 
-    /// The answer for a row of the query around it.
+    /// The result for a row of the enclosing query.
     ///
     /// # Errors
-    /// 1242 for more than one row where one is asked for, and those of running it.
+    /// 1242 for more than one row if one is required, and the errors of running it.
     fn answer(
         &self,
         context: &Context<'_>,
@@ -146,7 +148,7 @@ pub(crate) enum Expr {
     Const(Value),
     Param(usize),
     Column(usize),
-    /// A column of an enclosing query: how many queries out, and which.
+    /// A column of an enclosing query: the number of levels outwards, and the slot.
     Outer(usize, usize),
     UserVariable(String),
     Assign(String, Box<Expr>),
@@ -177,16 +179,16 @@ pub(crate) enum Expr {
         collation: Collation,
     },
     Cast(Box<Expr>, ColumnType),
-    /// A parameter, as what it is compared with takes it.
+    /// A parameter, converted for the value with which it is compared.
     Fitted(Box<Expr>, Fit),
-    /// The text of a value of this type.
+    /// A value of this type as text.
     Shown(Box<Expr>, ColumnType),
-    /// A text whose collation was named with it.
+    /// A text with an explicit COLLATE.
     Collated(Box<Expr>),
-    /// The number of a member of this ENUM, or the bits of a value of this SET.
+    /// A value of this ENUM as its member number, or a value of this SET as its bits.
     Member(Box<Expr>, ColumnType),
     Call(Scalar, Vec<Expr>, Collation),
-    /// A date and an interval of a unit; negative to subtract.
+    /// A date plus an interval of a unit, or minus it if `negative`.
     Interval {
         date: Box<Expr>,
         amount: Box<Expr>,
@@ -197,23 +199,25 @@ pub(crate) enum Expr {
         plan: Arc<dyn Subplan>,
         ask: Ask,
         left: Option<Box<Expr>>,
-        /// By which its columns are compared.
+        /// The collations by which the subquery's columns are compared.
         collations: Vec<Collation>,
-        /// Its columns of texts that are compared as the exact numbers that they begin with.
+        /// The subquery's text columns that are compared as the exact numbers with which the texts
+        /// begin.
         exact: Vec<usize>,
     },
-    /// The value that an INSERT would have given a column.
+    /// The value that an INSERT would have assigned to a column.
     Inserted(usize),
 }
 
 impl Expr {
-    /// Calls `visit` with this and every expression inside, but not those of subqueries.
+    /// Calls `visit` with this expression and every one inside it, but not with those of
+    /// subqueries.
     pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         self.parts(&mut |part| part.walk(visit));
     }
 
-    /// Calls `visit` with the expressions that this is made of.
+    /// Calls `visit` with the direct operands of this expression.
     pub(crate) fn parts(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Expr::Const(_)
@@ -260,7 +264,8 @@ impl Expr {
         }
     }
 
-    /// The largest column it needs, plus one; `usize::MAX` when a subquery may need any.
+    /// The largest column that the expression needs, plus one; `usize::MAX` if a subquery may need
+    /// any.
     pub(crate) fn reach(&self) -> usize {
         let mut reach = 0;
         self.walk(&mut |e| match e {
@@ -273,7 +278,7 @@ impl Expr {
         reach
     }
 
-    /// Whether it is the same for every row of a statement.
+    /// Whether the value is the same for every row of a statement.
     pub(crate) fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |e| {
@@ -294,8 +299,9 @@ impl Expr {
         constant
     }
 
-    /// Whether its value is always a truth value: it is a comparison, a logical operator, one of
-    /// the literals if they are distinct from numbers (`planner::bind`), or a choice among such.
+    /// Whether the value is always a truth value. The expression is then a comparison, a logical
+    /// operator, a truth literal if these are distinct from numbers (`planner::bind`), or a choice
+    /// among such expressions.
     pub(crate) fn is_truth(&self) -> bool {
         let all = |exprs: &[Expr]| exprs.iter().all(Expr::is_truth);
         match self {
@@ -324,8 +330,8 @@ impl Expr {
         }
     }
 
-    /// Whether it calls nothing, asks no query and looks for no pattern: it takes no longer than
-    /// its values are long.
+    /// Whether the expression has no calls, subqueries or pattern matches. Its evaluation time is
+    /// then at most proportional to the length of its values.
     pub(crate) fn is_plain(&self) -> bool {
         let mut plain = true;
         self.walk(&mut |e| {
@@ -337,7 +343,7 @@ impl Expr {
         plain
     }
 
-    /// Takes a conjunction apart.
+    /// Splits a conjunction into its conditions.
     pub(crate) fn conjuncts(self, out: &mut Vec<Expr>) {
         match self {
             Expr::Binary(Op::And, a, b, _) => {
@@ -349,7 +355,7 @@ impl Expr {
     }
 }
 
-/// An expression with what is known of its values.
+/// An expression with its type and other properties of its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub(crate) expr: Expr,
@@ -358,8 +364,7 @@ pub(crate) struct Typed {
     pub(crate) nullable: bool,
 }
 
-/// Whether an expression needs nothing but these slots, and is the same however often it is
-/// evaluated.
+/// Whether an expression needs only these slots and has the same value each time it is evaluated.
 pub(crate) fn within(expr: &Expr, slots: &std::ops::Range<usize>) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {

@@ -26,8 +26,8 @@ pub(crate) fn truth_of(value: &Value) -> bool {
     truth(&value.as_ref()) == Some(true)
 }
 
-/// Compares as MySQL does: texts by collation, numbers exactly where both are exact, dates as
-/// dates, and everything else as doubles. `None` where either is NULL.
+/// Compares as MySQL does: texts by collation, numbers exactly if both are exact, dates as dates,
+/// and everything else as doubles. `None` if either is NULL.
 pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Ordering> {
     use Value::{Bytes, Date, DateTime, Decimal, Double, Int, Null, Text, Time, UInt};
     Some(match (a, b) {
@@ -44,7 +44,7 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Orde
         | (Text(_), Date(_) | DateTime(_)) => {
             match (to_datetime(&a.as_ref()), to_datetime(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                // Text that is no date compares with none.
+                // Text that is not a date cannot be compared with one.
                 _ => return None,
             }
         }
@@ -88,7 +88,7 @@ pub(super) fn bytes_of(value: &Value) -> Vec<u8> {
     }
 }
 
-/// The 64 bits of a value as bit operations take it.
+/// The 64 bits of a value, as operand of a bit operation.
 pub(crate) fn bits_of_value(value: &Value) -> u64 {
     let number = to_i128(&value.as_ref()).unwrap_or(0);
     match value {
@@ -97,7 +97,7 @@ pub(crate) fn bits_of_value(value: &Value) -> u64 {
     }
 }
 
-/// The 64 bits of a number, held to what they can be.
+/// The 64 bits of a number, limited to the possible range.
 pub(crate) fn bits_of(number: i128) -> u64 {
     if number < 0 {
         number.max(i64::MIN.into()) as u64

@@ -5,12 +5,13 @@ use std::ops::{Deref, DerefMut};
 
 use spillway_types::Value;
 
-/// Buffers that grow past this are freed: the charge of a connection covers buffers of this size.
+/// Buffers that grow beyond this size are freed. The memory charge of a connection covers buffers
+/// of this size.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values
-/// of a row, and for those that it had before. A caller gets a new buffer while the kept one is in
-/// use.
+/// Reusable buffers for the bytes of a row and of a second row, of its key and of an index key, for
+/// the values of a row and for its previous values. A caller gets a new buffer while the kept one
+/// is in use.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
@@ -22,43 +23,44 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Room for a key, empty.
+    /// An empty buffer for a key.
     pub(crate) fn key(&self) -> Buffer<'_> {
         Buffer::of(&self.key)
     }
 
-    /// Room for a row, empty.
+    /// An empty buffer for a row.
     pub(crate) fn row(&self) -> Buffer<'_> {
         Buffer::of(&self.row)
     }
 
-    /// Room for what comes in a row's place, or in that of a key in an index, empty.
+    /// An empty buffer for the replacement of a row or of an index key.
     pub(crate) fn other(&self) -> Buffer<'_> {
         Buffer::of(&self.other)
     }
 
-    /// Room for a key in an index, empty.
+    /// An empty buffer for an index key.
     pub(crate) fn entry(&self) -> Buffer<'_> {
         Buffer::of(&self.entry)
     }
 
-    /// Room for the values of a row: those of some row before, for their memory.
+    /// A buffer for the values of a row. It still holds those of an earlier row, so their memory
+    /// can be reused.
     pub(crate) fn values(&self) -> Buffer<'_, Value> {
         Buffer::of(&self.values)
     }
 
-    /// The same, for values that a row had before.
+    /// As [`Room::values`], for the previous values of a row.
     pub(crate) fn before(&self) -> Buffer<'_, Value> {
         Buffer::of(&self.before)
     }
 }
 
-/// What there is room for.
+/// The element types of buffers.
 pub(crate) trait Reusable {
-    /// Whether those that were there are still there for who has the room next.
+    /// Whether a buffer keeps its elements for its next user.
     const STAYS: bool;
 
-    /// The memory that one takes beside itself, in bytes.
+    /// The heap memory of one element, in bytes.
     fn memory(&self) -> usize;
 }
 
@@ -83,7 +85,7 @@ impl Reusable for Value {
     }
 }
 
-/// A buffer that returns to its room when it is dropped.
+/// A buffer that returns to its [`Room`] when it is dropped.
 pub(crate) struct Buffer<'r, T: Reusable = u8> {
     content: Vec<T>,
     room: &'r Cell<Vec<T>>,

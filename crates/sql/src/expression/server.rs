@@ -13,41 +13,41 @@ use crate::variables::Variables;
 
 /// The server that a statement runs in.
 pub(crate) trait Server {
-    /// The database below.
+    /// The underlying database.
     fn database(&self) -> &Database;
 
-    /// Whether queries take rows that lie together at once.
+    /// Whether queries take adjacent rows in batches.
     fn takes_row_batches(&self) -> bool;
 
-    /// Whether columns of stored rows are handed on as fields, and not as values.
+    /// Whether columns of stored rows are passed on as fields instead of values.
     fn hands_fields_on(&self) -> bool;
 
-    /// Rows that are read at once at the most of those that a query looks up one after the other;
-    /// one where they never are.
+    /// The most rows that are read at once if a query looks up several; one if rows are never read
+    /// together.
     fn looks_up_together(&self) -> usize;
 
-    /// A number that was not given before, in this life.
+    /// A number that was not returned before in this process.
     fn next_number(&self) -> u64;
 
     /// The number of a new row in a table without a primary key.
     ///
     /// # Errors
-    /// Those of reading the table's last row.
+    /// The errors of reading the table's last row.
     fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64>;
 
     /// The next number of a table's AUTO_INCREMENT column.
     ///
     /// # Errors
-    /// 1467 past the last number, and those of the catalog.
+    /// 1467 after the last number, and the errors of the catalog.
     fn next_auto_increment(&self, txn: &Transaction, table: &TableDef, step: Step) -> Result<u64>;
 
-    /// Moves a table's AUTO_INCREMENT counter past a number that a statement gave.
+    /// Advances a table's AUTO_INCREMENT counter beyond a number that a statement gave.
     ///
     /// # Errors
-    /// Those of the catalog.
+    /// The errors of the catalog.
     fn note_auto_increment(&self, txn: &Transaction, table: &TableDef, given: u64) -> Result<()>;
 
-    /// The number that comes next, as SHOW CREATE TABLE shows it.
+    /// The next number, as SHOW CREATE TABLE shows it.
     fn auto_increment_of(&self, table: &TableDef) -> u64;
 
     /// The sessions.
@@ -62,7 +62,7 @@ pub(crate) trait Server {
     ) -> Vec<Vec<Value>>;
 }
 
-/// Which numbers a session is given: `auto_increment_offset`, and from there each
+/// The numbers that a session gets: `auto_increment_offset`, and from there on in steps of
 /// `auto_increment_increment`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
@@ -71,10 +71,10 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The smallest of them that is not below `number`.
+    /// The smallest of these numbers that is at least `number`.
     pub(crate) fn at_or_after(self, number: u64) -> u64 {
         let increment = self.increment.max(1);
-        // An offset beyond the increment is none, as in MySQL.
+        // As in MySQL, an offset larger than the increment is ignored.
         let offset = if self.offset > increment { 1 } else { self.offset.max(1) };
         let steps = number.saturating_sub(offset).div_ceil(increment);
         steps.saturating_mul(increment).saturating_add(offset)

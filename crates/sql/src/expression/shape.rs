@@ -11,8 +11,8 @@ use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
-    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its
-    /// bits, of a hexadecimal literal the number that it writes, else itself.
+    /// The value for use as a number: for an ENUM the member's number, for a SET its bits, for a
+    /// hexadecimal literal its number, else the value itself.
     pub(crate) fn counted(self) -> Typed {
         match (&self.ty, &self.expr) {
             (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
@@ -30,7 +30,8 @@ impl Typed {
         }
     }
 
-    /// The value as arithmetic takes it: of a time with a fraction, a decimal of as many digits.
+    /// The value as an operand of arithmetic: for a time with a fraction, a decimal with as many
+    /// digits.
     pub(crate) fn numbered(self) -> Typed {
         let to = match &self.ty {
             ColumnType::Time(digits)
@@ -48,7 +49,7 @@ impl Typed {
         Typed { expr: Expr::Cast(Box::new(self.expr), ty.clone()), ty, ..self }
     }
 
-    /// The value as text reads it, with as many digits of a second as its type has. Bytes stay
+    /// The value as text, with as many fractional digits of the seconds as its type has. Bytes stay
     /// bytes.
     pub(crate) fn shown(self) -> Typed {
         let ty = match &self.ty {
@@ -70,7 +71,7 @@ impl Typed {
         Typed { expr: Expr::Shown(Box::new(this.expr), this.ty), ty, collation, ..this }
     }
 
-    /// The value with no more digits than its type has: a quotient is carried on with more.
+    /// The value rounded to the digits of its type. A quotient is computed with more digits.
     pub(crate) fn settled(self) -> Typed {
         let ColumnType::Decimal { scale, .. } = self.ty else { return self };
         let mut divides = false;
@@ -83,7 +84,7 @@ impl Typed {
         Typed { expr, ..self }
     }
 
-    /// The value in the form in which a column of this type takes it.
+    /// The value in the form needed to store it in a column of this type.
     pub(crate) fn handed(self, to: &ColumnType) -> Typed {
         match to {
             _ if to.is_numeric() => self.counted(),
@@ -101,7 +102,7 @@ impl Typed {
         is_temporal(&self.ty)
     }
 
-    /// The value as a column of this type would give it.
+    /// The value as if it came from a column of this type.
     pub(crate) fn shaped(self, ty: &ColumnType) -> Typed {
         if self.ty == *ty || self.is_null() {
             return self;
@@ -126,7 +127,7 @@ fn is_temporal(ty: &ColumnType) -> bool {
     matches!(ty, T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_))
 }
 
-/// A value of one type in the form in which a column of another type takes it.
+/// A value of one type in the form needed to store it in a column of another type.
 pub(crate) fn handed(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
     match from {
         ColumnType::Enum(_) | ColumnType::Set(_) if to.is_numeric() => member(value, from),
@@ -135,7 +136,7 @@ pub(crate) fn handed(value: &Value, from: &ColumnType, to: &ColumnType) -> Value
     }
 }
 
-/// A value of one type as another type has it.
+/// Converts a value of one type to another type.
 pub(crate) fn reshape(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
     if value.is_null() || from == to {
         return value.clone();
@@ -148,13 +149,13 @@ pub(crate) fn reshape(value: &Value, from: &ColumnType, to: &ColumnType) -> Valu
     }
 }
 
-/// Gives all of these one type.
+/// Converts all arguments to one type.
 pub(crate) fn merged(args: Vec<Typed>) -> (Vec<Typed>, ColumnType) {
     let ty = merge_types(args.iter());
     (args.into_iter().map(|arg| arg.shaped(&ty)).collect(), ty)
 }
 
-/// The type that holds values of all of these.
+/// The type that can hold values of all these types.
 pub(crate) fn merge_types<'a>(args: impl Iterator<Item = &'a Typed>) -> ColumnType {
     let mut merged: Option<ColumnType> = None;
     for arg in args.filter(|arg| !arg.is_null() && arg.ty != ColumnType::VarBinary(0)) {
@@ -204,7 +205,7 @@ fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
     }
 }
 
-/// Makes the sides of a comparison such that comparing their values compares them as MySQL does.
+/// Converts the sides of a comparison, so comparing their values gives MySQL's result.
 pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     let any = |parts: &[Typed], is: fn(&Typed) -> bool| parts.iter().any(is);
     let numeric = |part: &Typed| part.ty.is_numeric();
@@ -214,7 +215,7 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     }
     let temporal = any(&parts, Typed::is_temporal);
     if temporal {
-        // A constant beside a date or time is taken as one.
+        // A constant that is compared with a date or time is converted to one.
         let dated = |part: &Typed| part.is_temporal() && !matches!(part.ty, ColumnType::Time(_));
         let timed =
             |part: &Typed| matches!(part.ty, ColumnType::DateTime(_) | ColumnType::Timestamp(_));
@@ -233,7 +234,7 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     Ok(parts)
 }
 
-/// Removes the collation of a value that is not compared as text.
+/// Removes the explicit collation of a value that is not compared as text.
 fn uncollated(part: &mut Typed) {
     if let Expr::Collated(text) = &mut part.expr {
         part.expr = std::mem::replace(text, Expr::Const(Value::Null));
@@ -257,7 +258,8 @@ fn temporal_constant(part: &mut Typed, fit: Fit) -> Result<()> {
     Ok(())
 }
 
-/// Whether a constant text beside this is the exact number that it begins with.
+/// Whether a constant text that is compared with this is used as the exact number with which it
+/// begins.
 fn is_exact(part: &Typed) -> bool {
     match part.ty {
         ColumnType::Int { .. } | ColumnType::Bit(_) => true,
@@ -271,7 +273,7 @@ fn is_approximate(part: &Typed) -> bool {
     matches!(part.ty, ColumnType::Float | ColumnType::Double)
 }
 
-/// Whether an expression has one value for all rows that are compared with it.
+/// Whether an expression has the same value for all rows with which it is compared.
 pub(crate) fn is_fixed(expr: &Expr) -> bool {
     match expr {
         Expr::Subquery { plan, ask: Ask::Scalar, .. } => !plan.is_correlated(),
@@ -283,9 +285,9 @@ fn is_words(part: &Typed) -> bool {
     (part.ty.is_text() || part.ty.is_binary()) && !part.is_null()
 }
 
-/// Gives a value and the column of a subquery the forms in which they are compared, as
-/// [`comparable`] does for the sides of a comparison. `fixed` says whether the column is constant.
-/// Answers whether the column's texts are compared as exact numbers.
+/// Converts a value and the column of a subquery for their comparison, as [`comparable`] does for
+/// the sides of a comparison. `fixed` tells whether the column is constant. Returns whether the
+/// column's texts are compared as exact numbers.
 pub(crate) fn beside_column(left: &mut Typed, column: &Typed, fixed: bool) -> bool {
     if matches!(column.ty, ColumnType::Int { .. } | ColumnType::Bit(_))
         || (matches!(column.ty, ColumnType::Decimal { .. }) && !fixed)
@@ -295,7 +297,8 @@ pub(crate) fn beside_column(left: &mut Typed, column: &Typed, fixed: bool) -> bo
     fixed && is_exact(left) && is_words(column)
 }
 
-/// Makes a constant text the number that it begins with: a double might not hold that.
+/// Converts a constant text to the exact number with which it begins, because a double might not
+/// represent it.
 fn exact_constant(part: &mut Typed) {
     if !is_fixed(&part.expr) || !is_words(part) {
         return;
@@ -306,7 +309,7 @@ fn exact_constant(part: &mut Typed) {
             let Ok(Some(number)) = Fit::Exact.of(value) else { return };
             part.expr = Expr::Const(number);
         }
-        // Each row that is compared warns of a text that is no number.
+        // The comparison with each row warns if the text is not a number.
         _ => part.fit(Fit::Exact),
     }
     let scale = spillway_types::decimal::SCALE_MAX;
@@ -324,31 +327,31 @@ pub(crate) fn is_clean(value: &Value) -> bool {
 }
 
 impl Typed {
-    /// Converts a parameter's value when it is bound, as a constant is converted at once.
+    /// Makes a parameter's value be converted when it is bound. A constant is converted at once.
     fn fit(&mut self, fit: Fit) {
         let param = std::mem::replace(&mut self.expr, Expr::Const(Value::Null));
         self.expr = Expr::Fitted(Box::new(param), fit);
     }
 }
 
-/// What a constant is taken as, beside what it is compared with.
+/// The type to which a constant is converted, depending on the value with which it is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
-    /// A date, or a date and time, beside a date and time.
+    /// A date, or a date and time, if it is compared with a date and time.
     Moment,
-    /// The same, beside dates alone.
+    /// The same, if it is compared with dates only.
     Day,
-    /// A time, beside one.
+    /// A time, if it is compared with a time.
     Time,
-    /// The number that a text begins with, beside an exact number.
+    /// The number with which a text begins, if it is compared with an exact number.
     Exact,
 }
 
 impl Fit {
-    /// The value as it is taken; `None` where it stays what it is.
+    /// The converted value; `None` if it stays unchanged.
     ///
     /// # Errors
-    /// 1525 for a text that is no date.
+    /// 1525 for a text that is not a date.
     pub(crate) fn of(self, value: &Value) -> Result<Option<Value>> {
         if value.is_null() {
             return Ok(None);
@@ -376,7 +379,7 @@ impl Fit {
     }
 }
 
-/// The text of a value of this type.
+/// A value of this type as text.
 pub(super) fn show(value: &Value, ty: &ColumnType) -> Value {
     match (value, ty) {
         (Value::Null, _) => Value::Null,
@@ -400,12 +403,12 @@ pub(crate) fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison. Bytes are compared as bytes; a collation that COLLATE names goes
-/// before that of a column or of what is made of one, this before that of a literal, and all before
-/// that of a number's text.
+/// The collation of a comparison. Bytes are compared as bytes. A collation named by COLLATE takes
+/// precedence over that of a column or an expression over columns. These take precedence over the
+/// collation of a literal, and all over that of a number's text.
 ///
 /// # Errors
-/// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
+/// 1267 if two collations of the same rank differ: two named by COLLATE, or those of two columns if
 /// neither is `_bin`.
 pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
     let rank = |part: &&&Typed| match &part.expr {
@@ -414,7 +417,7 @@ pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
         _ if part.expr.is_constant() => 2,
         _ => 1,
     };
-    // No bytes at all are NULL's.
+    // The type of NULL does not count as bytes.
     let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
     if parts.iter().any(bytes) {
         return Ok(Collation::Binary);

@@ -25,7 +25,7 @@ struct Label {
     table: String,
     /// The name of the index; `None` for rows.
     index: Option<String>,
-    /// The columns of its keys.
+    /// The columns of the key space's keys.
     parts: Vec<(ColumnType, Collation)>,
     /// Whether keys are the rows' hidden numbers.
     numbered: bool,
@@ -215,8 +215,8 @@ mod tests {
         Label { db, table, index: None, parts, numbered }
     }
 
-    /// Keys of every kind of column are read as the values that they were made of, and no bytes are
-    /// taken for more.
+    /// Keys of columns of every type are read as the values from which they were made, and invalid
+    /// bytes are refused.
     #[test]
     fn keys_are_read_as_the_values_they_were_made_of() {
         let int = |unsigned| ColumnType::Int { width: IntWidth::Big, unsigned, boolean: false };

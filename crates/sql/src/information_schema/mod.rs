@@ -136,8 +136,8 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     }
 }
 
-/// The row of SHOW ENGINE STATUS: the engine, no name, and the page. The page of an engine that
-/// there is not is the tiered engine's.
+/// The row of SHOW ENGINE STATUS: the engine, an empty name, and the page. An unknown engine gets
+/// the tiered engine's page.
 fn engine_status(
     server: &dyn Server,
     catalog: &Catalog,
@@ -209,8 +209,7 @@ fn create_user_row(
     Ok(shown(&[&title], vec![vec![text(made)]]))
 }
 
-/// The columns of a table that a DESCRIBE shows: those whose names it asks for, of which the tokens
-/// after the table's name are.
+/// The columns that a DESCRIBE shows: those that match the name or pattern after the table's name.
 fn described(mut out: Shown, asked: Option<&Token>) -> Result<Shown> {
     match asked {
         Some(Token::Word(name)) => {
@@ -253,7 +252,7 @@ fn create_database_row(catalog: &Catalog, name: &str) -> Result<Shown> {
     Ok(shown(&["Database", "Create Database"], vec![vec![text(name), text(made)]]))
 }
 
-/// The columns of a SHOW of something that there is nothing of here; `None` of any other.
+/// The columns of a SHOW whose result is always empty; `None` for any other SHOW.
 fn always_empty(what: &str) -> Option<&'static [&'static str]> {
     Some(match what {
         "plugins" => &["Name", "Status", "Type", "Library", "License"],

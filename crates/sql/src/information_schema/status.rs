@@ -17,10 +17,10 @@ use crate::catalog::{Catalog, UserDef};
 use crate::expression::Server;
 use crate::process::ProcessLine;
 
-/// Readers that the memory engine's page shows.
+/// The most readers that the memory engine's page shows.
 const READERS: usize = 10;
 
-/// How the names of the memory engine's metrics begin.
+/// The prefix of the names of the memory engine's metrics.
 const MEMORY_ENGINE: &str = "memory_engine_";
 
 /// Metrics by the prefix of their names, in the order of the page.
@@ -30,7 +30,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
     ("OTHER FIGURES", &[""]),
 ];
 
-/// Waits, as the page names them, and the names of their metrics.
+/// The waits, by their names on the page, and the names of their metrics.
 const STALLS: [(&str, &str); 10] = [
     ("throttle, slight: flushes are behind", "throttle_slight_flush"),
     ("throttle, slight: Level0 is deep", "throttle_slight_level0"),
@@ -65,7 +65,8 @@ pub(super) fn tiered_status(
     page(&metrics, &tables, &names) + &space_page(&db.space(), &names)
 }
 
-/// The memory engine's page, for a user with the PROCESS privilege: it names sessions of others.
+/// The memory engine's page, for a user with the PROCESS privilege, because it names sessions of
+/// other users.
 pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
     let db = server.database();
     let mut out = String::new();
@@ -87,7 +88,7 @@ pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
     out
 }
 
-/// The oldest snapshots with their sessions, and what waits for them to end.
+/// The oldest snapshots with their sessions, and the data that is kept until they end.
 fn readers_page(
     out: &mut String,
     readers: &[LiveSnapshot],

@@ -70,7 +70,7 @@ fn parts_text(table: &TableDef, parts: &[IndexPart]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A column, as CREATE TABLE has it.
+/// A column as CREATE TABLE defines it.
 fn column_line(table: &TableDef, column: &ColumnDef) -> String {
     let mut line = format!("  {} {}", quote(&column.name), column.ty);
     if column.ty.is_text() && column.ty != ColumnType::Json && column.collation != table.collation {

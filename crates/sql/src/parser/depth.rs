@@ -34,23 +34,23 @@ use crate::errors::{Result, SqlError};
 /// The deepest statement, in levels of its tree.
 const DEPTH_MAX: usize = 3000;
 
-/// The upper bound from which on a statement is not even parsed. It is larger because the branches
-/// of a CASE, which are not within each other, count.
+/// The largest upper bound for which a statement is parsed. It is larger than the depth limit
+/// because the bound counts the branches of a CASE, although they are not nested.
 const BOUND_MAX: usize = 50_000;
 
-/// The depth that the usual stack of a thread is enough for.
+/// The depth for which a thread's normal stack is sufficient.
 const DEPTH_USUAL: usize = 100;
 
-/// The stack of a deep statement, in bytes. Only what is used of it takes memory.
+/// The stack of a deep statement, in bytes. Only the used part takes memory.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Where less than this is left of a stack, what follows goes on on another.
+/// If less than this is left of a stack, the recursion continues on another.
 const STACK_LEFT: usize = 256 << 10;
 
-/// That other stack, in bytes.
+/// The size of that other stack, in bytes.
 const STACK_MORE: usize = 8 << 20;
 
-/// Calls a step of a recursion over a tree, on another stack where this one is nearly used up.
+/// Calls a step of a recursion over a tree, on another stack if this one is nearly full.
 pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
 }
@@ -58,13 +58,13 @@ pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
 /// The counts within one pair of brackets.
 #[derive(Clone, Copy, Default)]
 struct BracketCounts {
-    /// Set operations, which have everything in these brackets below them.
+    /// The number of set operations. All else in these brackets may be below them in the tree.
     sets: usize,
-    /// Signs and keywords since the last comma.
+    /// The number of signs and keywords since the last comma.
     run: usize,
-    /// The deepest brackets since the last comma.
+    /// The depth of the deepest brackets since the last comma.
     inner: usize,
-    /// The deepest of what is before the last comma.
+    /// The largest depth before the last comma.
     before: usize,
 }
 
@@ -83,7 +83,7 @@ impl BracketCounts {
     }
 }
 
-/// No tree of the tokens is deeper than this.
+/// An upper bound of the depth of any tree parsed from the tokens.
 fn bound(tokens: &[Token]) -> usize {
     let mut outer: Vec<BracketCounts> = Vec::new();
     let mut level = BracketCounts::default();
@@ -96,7 +96,7 @@ fn bound(tokens: &[Token]) -> usize {
             Token::LParen | Token::LBracket | Token::LBrace => {
                 outer.push(std::mem::take(&mut level));
             }
-            // One that closes nothing is the parser's to refuse.
+            // The parser refuses an unmatched closing bracket.
             Token::RParen | Token::RBracket | Token::RBrace => {
                 close(&mut level, outer.pop().unwrap_or_default());
             }
@@ -115,7 +115,7 @@ fn bound(tokens: &[Token]) -> usize {
             | Token::Placeholder(_)
             | Token::Period
             | Token::Whitespace(_) => {}
-            // Every other sign may be an operator.
+            // Any other sign may be an operator.
             _ => level.run += 1,
         }
     }
@@ -125,7 +125,7 @@ fn bound(tokens: &[Token]) -> usize {
     level.depth()
 }
 
-/// Measures a tree.
+/// Measures the depth of a tree.
 #[derive(Default)]
 struct Measure {
     depth: usize,
@@ -145,8 +145,8 @@ impl Measure {
     }
 }
 
-/// The levels that an expression adds to what it is made of. A comparison of rows is bound as a
-/// chain over their parts, each with an AND and an OR.
+/// The levels that an expression adds to its operands. A comparison of rows is bound as a chain
+/// over their parts, each with an AND and an OR.
 fn levels_of(expr: &Expr) -> usize {
     match expr {
         Expr::Tuple(parts) => 1 + 2 * parts.len(),
@@ -164,7 +164,7 @@ fn levels_of(expr: &Expr) -> usize {
 }
 
 /// The levels that a query adds: its set operations, and its common table expressions, each of
-/// which may read the one before.
+/// which may read the previous one.
 fn levels_of_query(query: &ast::Query) -> usize {
     let mut sets = 0;
     let mut bodies = vec![&*query.body];
@@ -213,7 +213,7 @@ impl Visitor for Measure {
     }
 }
 
-/// How deep a statement, or a part of one, is.
+/// The depth of a statement or of a part of one.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Depth(usize);
 
@@ -225,10 +225,10 @@ pub(super) fn too_deep(most: usize) -> SqlError {
 }
 
 impl Depth {
-    /// An upper bound for what the parser makes of tokens.
+    /// An upper bound of the depth of the tree that the parser builds from tokens.
     ///
     /// # Errors
-    /// 1436 for one too deep.
+    /// 1436 if it is too deep.
     pub(crate) fn of_tokens(tokens: &[Token]) -> Result<Depth> {
         match bound(tokens) {
             bound @ 0..=BOUND_MAX => Ok(Depth(bound)),
@@ -236,10 +236,10 @@ impl Depth {
         }
     }
 
-    /// Of a tree, which the caller has a stack for.
+    /// The depth of a tree. The caller must have enough stack for it.
     ///
     /// # Errors
-    /// 1436 for one too deep.
+    /// 1436 if it is too deep.
     pub(super) fn of(tree: &impl Visit) -> Result<Depth> {
         let mut measure = Measure::default();
         let _ = tree.visit(&mut measure);
@@ -249,31 +249,31 @@ impl Depth {
         }
     }
 
-    /// Whether it needs a stack of its own.
+    /// Whether the statement needs a separate stack.
     pub(crate) fn is_deep(self) -> bool {
         self.0 > DEPTH_USUAL
     }
 
-    /// Refuses an expression that is too deep for the catalog to keep (DEPTH-3).
+    /// Refuses an expression that is too deep to be stored in the catalog (DEPTH-3).
     ///
     /// # Errors
-    /// 1436 for such.
+    /// 1436 for such an expression.
     pub(crate) fn check_kept(self) -> Result<()> {
         if self.is_deep() { Err(too_deep(DEPTH_USUAL)) } else { Ok(()) }
     }
 
-    /// Runs what a statement needs, on a stack that is large enough for it.
+    /// Runs a part of a statement on a stack that is large enough for it.
     pub(crate) fn run<T>(self, body: impl FnOnce() -> T) -> T {
         if self.is_deep() { stacker::grow(STACK_BYTES, body) } else { body() }
     }
 }
 
-/// A tree that is kept: it is freed on a stack that is large enough for it, by whichever thread
+/// A tree that is kept. Any thread may drop it; it is freed on a stack that is large enough
 /// (DEPTH-1).
 #[derive(Debug)]
 pub(crate) struct Deep<T> {
     depth: Depth,
-    /// Taken out by `drop` alone.
+    /// Only `drop` takes it out.
     tree: Option<T>,
 }
 

@@ -28,7 +28,7 @@ const SHIFT: u8 = 27;
 const SUM: u8 = 30;
 const PRODUCT: u8 = 40;
 const BIT_XOR: u8 = 45;
-/// `||` where PIPES_AS_CONCAT is set.
+/// `||` if PIPES_AS_CONCAT is set.
 const CONCAT: u8 = 46;
 const UNARY: u8 = 47;
 const BANG: u8 = 48;
@@ -36,15 +36,15 @@ const ARROW: u8 = 49;
 
 const INNER: MySqlDialect = MySqlDialect {};
 
-/// How often an expression may begin while a text is parsed.
+/// Limits how often an expression may begin while a text is parsed.
 ///
-/// The parser tries one reading of a word, and where that fails, another, and does so within each
-/// of the readings. A text that makes no sense at its deepest level would so be read 2^n times,
-/// with n levels around it. Texts that make sense are read once, or a few times.
+/// The parser tries one interpretation of a word and, if that fails, another one, also within each
+/// interpretation. A text with an error at its deepest level would be read 2^n times if n levels
+/// enclose it. Valid texts are read once or a few times.
 pub(super) mod steps {
     use std::cell::Cell;
 
-    /// For each token, and beside these.
+    /// The steps per token, and further steps for the whole text.
     const PER_TOKEN: usize = 50;
     const MORE: usize = 20_000;
 
@@ -52,12 +52,12 @@ pub(super) mod steps {
         static LEFT: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Begins to parse so many tokens.
+    /// Starts parsing `tokens` tokens.
     pub(in crate::parser) fn begin(tokens: usize) {
         LEFT.set(tokens.saturating_mul(PER_TOKEN).saturating_add(MORE));
     }
 
-    /// Takes one; `false` where there are none left.
+    /// Takes one step. Returns `false` if none is left.
     pub(super) fn take() -> bool {
         let left = LEFT.get();
         LEFT.set(left.saturating_sub(1));
@@ -65,16 +65,16 @@ pub(super) mod steps {
     }
 }
 
-/// See the module.
+/// MySQL's dialect for the parser; see the module.
 #[derive(Debug)]
 pub(super) struct Dialects {
-    /// Whether a backslash in a text escapes what follows.
+    /// Whether a backslash in a string literal escapes the next character.
     pub(super) backslash: bool,
-    /// Whether `"a"` is a name.
+    /// Whether `"a"` is a name and not a string literal.
     pub(super) ansi_quotes: bool,
 }
 
-/// What parses tokens; how texts were escaped no longer matters there.
+/// The dialect for parsing tokens, where the escapes of string literals no longer matter.
 pub(super) static DIALECT: Dialects = Dialects { backslash: true, ansi_quotes: false };
 
 fn is_word(token: &Token, keyword: Keyword) -> bool {
@@ -106,7 +106,7 @@ impl Dialect for Dialects {
         self.backslash
     }
 
-    /// Comments for some versions only are opened before, by their number.
+    /// Version comments are opened before parsing, depending on their number.
     fn supports_multiline_comment_hints(&self) -> bool {
         false
     }
@@ -203,7 +203,7 @@ impl Dialect for Dialects {
         INNER.supports_constraint_keyword_without_name()
     }
 
-    /// To be refused by its name.
+    /// Parsed, in order to be refused by its name.
     fn supports_group_by_with_modifier(&self) -> bool {
         true
     }
@@ -260,12 +260,12 @@ impl Dialect for Dialects {
         } else if is_word(token, Keyword::MOD) {
             (BinaryOperator::Modulo, precedence)
         } else if *token == Token::Assignment {
-            // To the right: `@a := @b := 1`.
+            // Right-associative: `@a := @b := 1`.
             (BinaryOperator::Assignment, ASSIGN - 1)
         } else {
             return None;
         };
-        // The copy below is as deep as what it is of (DEPTH-1).
+        // The copy below is as deep as its original (DEPTH-1).
         if Depth::of(left).is_err() {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
@@ -278,8 +278,8 @@ impl Dialect for Dialects {
         }))
     }
 
-    /// These are no names. Otherwise the parser would read on behind one as if it were a name, once
-    /// what follows it makes no sense.
+    /// These words are not names. Otherwise the parser would continue as if one were a name after
+    /// it fails to parse what follows.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         matches!(
             keyword,

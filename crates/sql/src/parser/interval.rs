@@ -40,17 +40,17 @@ fn unit(parser: &mut Parser<'_>) -> Result<DateTimeField, ParserError> {
     }
 }
 
-/// The unit that a word names, which may have the prefix of ODBC's names.
+/// The unit that a word names. The word may have ODBC's prefix.
 pub(crate) fn unit_named(word: &str) -> Option<&'static str> {
     let word = word.to_ascii_uppercase();
     let bare = word.strip_prefix("SQL_TSI_");
     let unit = UNITS.iter().find(|unit| **unit == bare.unwrap_or(&word))?;
-    // Those are single units, and of whole seconds.
+    // ODBC's units are single units without fractions of seconds.
     let odbc = !unit.contains('_') && *unit != "MICROSECOND";
     (bare.is_none() || odbc).then_some(unit)
 }
 
-/// What follows INTERVAL: an amount and its unit, or the function's arguments.
+/// Parses the text after INTERVAL: an amount and its unit, or the function's arguments.
 pub(super) fn interval(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     let list = parser.maybe_parse(|parser| {
         parser.expect_token(&Token::LParen)?;
@@ -88,7 +88,7 @@ pub(super) fn interval(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     }))
 }
 
-/// What follows EXTRACT.
+/// Parses the text after EXTRACT.
 pub(super) fn extract(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.expect_token(&Token::LParen)?;
     let field = unit(parser)?;

@@ -7,8 +7,8 @@ use sqlparser::tokenizer::Token;
 use super::table_names::word;
 use crate::errors::SqlError;
 
-/// Words that follow each other, what they belong to, and the name of the construct. `*` stands for
-/// any one token.
+/// Consecutive words, the statement to which they belong, and the name of the construct. `*` stands
+/// for any one token.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("", "into outfile", "SELECT ... INTO OUTFILE"),
     ("", "into dumpfile", "SELECT ... INTO DUMPFILE"),
@@ -41,7 +41,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("", "natural right", "NATURAL RIGHT JOIN"),
 ];
 
-/// What a statement that the parser refuses is answered.
+/// The error for a statement that the parser refuses.
 pub(super) fn refused(tokens: &[Token], error: impl std::fmt::Display) -> SqlError {
     let solid: Vec<&Token> =
         tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();

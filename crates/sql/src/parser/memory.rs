@@ -22,27 +22,27 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::text::TextMode;
 use crate::errors::Result;
 
-/// Texts below this are not charged: what all workers may have of them at once is a part of the
-/// process's fixed memory.
+/// Texts below this length are not charged. The process's fixed memory includes those that all
+/// workers may have at the same time.
 const FREE_BYTES: usize = 1 << 10;
 
-/// What a token takes until its statement is parsed: as the tokenizer makes it or as the parser
-/// reads it, beside as it is kept between the two, with the smallest piece of the heap for its text
-/// and two numbers of lists of places.
+/// The memory of a token until its statement is parsed. It covers the token as the tokenizer or the
+/// parser has it and the copy kept between the two, with the smallest heap allocation for its text
+/// and two position numbers.
 const TOKEN_BYTES: usize = size_of::<TokenWithSpan>() + size_of::<Token>() + 32;
-/// How often what a text says in its literals is in memory: in tokens, in the tree, in the plan,
-/// and in the row that it becomes part of.
+/// The number of copies of a literal's content in memory: in the tokens, the tree, the plan and the
+/// row that it becomes part of.
 const COPIES: usize = 4;
 
 const EXPR: usize = size_of::<ast::Expr>();
-/// The heap's first piece of a list holds this many elements.
+/// The first allocation of a list holds this many elements.
 const FIRST: usize = 4;
-/// A list that grew by doubling has room for this many times its elements.
+/// A list that grew by doubling has capacity for up to this many times its elements.
 const GROWN: usize = 2;
 
-/// A name: a list of its parts, within the list of names that it stands in.
+/// The memory of a name: the list of its parts, and its element in a list of names.
 const NAME: usize = FIRST * size_of::<ast::ObjectNamePart>() + GROWN * size_of::<ast::ObjectName>();
-/// The nodes that a SELECT brings, with its query and the table that it may be.
+/// The nodes of a SELECT, with its query and the derived table that it may be.
 const SELECT: usize = size_of::<ast::Select>()
     + size_of::<ast::Query>()
     + FIRST * size_of::<ast::SelectItem>()
@@ -52,10 +52,9 @@ const SET_OPERATION: usize = 2 * size_of::<ast::SetExpr>();
 const DEFINITION: usize = size_of::<ast::ColumnDef>() + size_of::<ast::TableConstraint>();
 const JOIN: usize = FIRST * size_of::<ast::Join>();
 
-/// The memory of a text, for as long as its tokens or its statements live.
+/// The memory charge of a text, which lasts as long as its tokens or its statements.
 pub(crate) struct TextMemory {
-    /// None for a text that is not charged: whose statement may be brief, and touches nothing that
-    /// all share.
+    /// `None` for a text that is not charged, so short statements do not access the shared budget.
     budget: Option<Budget>,
     charge: Option<Charge>,
     /// The bytes charged for the text and its tokens.
@@ -63,17 +62,17 @@ pub(crate) struct TextMemory {
 }
 
 impl TextMemory {
-    /// Of a text that nothing but its length is known of yet.
+    /// For a text of which only the length is known yet.
     pub(crate) fn of(sql: &str, budget: &Budget) -> TextMemory {
         let budget = (sql.len() >= FREE_BYTES).then(|| budget.clone());
         TextMemory { budget, charge: None, tokens: 0 }
     }
 
-    /// Charges the tokens of a text whose version comments are open (TEXT-1). Answers how many
-    /// there are at the most; zero for a text that is not charged.
+    /// Charges the tokens of a text whose version comments are opened (TEXT-1). Returns the most
+    /// tokens that it can have; zero for a text that is not charged.
     ///
     /// # Errors
-    /// 1041 where they do not fit.
+    /// 1041 if they do not fit the budget.
     pub(super) fn admit_text(&mut self, sql: &str, mode: TextMode) -> Result<usize> {
         let Some(budget) = &self.budget else { return Ok(0) };
         let count = tokens_in(sql, mode);
@@ -85,7 +84,7 @@ impl TextMemory {
     /// Charges the tree of one of the text's statements (TEXT-1).
     ///
     /// # Errors
-    /// 1041 where it does not fit.
+    /// 1041 if it does not fit the budget.
     pub(super) fn admit_tree(&mut self, tokens: &[Token]) -> Result<()> {
         if let Some(charge) = &mut self.charge {
             charge.try_resize(self.tokens + tree_of(tokens))?;
@@ -93,8 +92,8 @@ impl TextMemory {
         Ok(())
     }
 
-    /// The charge, for a statement that is kept: of its tree, whose lists move no more, and of its
-    /// plan.
+    /// The charge for a statement that is kept. It covers the tree, whose lists no longer grow, and
+    /// the plan.
     pub(crate) fn kept(self) -> Option<Charge> {
         let mut charge = self.charge?;
         charge.resize((charge.bytes() - self.tokens) / (GROWN + 1) * GROWN);
@@ -102,7 +101,7 @@ impl TextMemory {
     }
 }
 
-/// Tokens of a text whose version comments are open, at the most.
+/// The most tokens of a text whose version comments are opened.
 fn tokens_in(sql: &str, mode: TextMode) -> usize {
     let bytes = sql.as_bytes();
     let (mut at, mut count) = (0, 0);
@@ -114,8 +113,8 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
                 let name = byte == b'`' || byte == b'"' && mode.ansi_quotes;
                 quoted(rest, byte, !name && !mode.no_backslash_escapes)
             }
-            // Behind these it may be a part of an operator, and no comment: each byte may be a
-            // token.
+            // After these, the sign may be part of an operator instead of a comment. Each byte may
+            // then be a token.
             _ if at > 0
                 && b"|@~<>#&!?:^%-".contains(&bytes[at - 1])
                 && [&b"#"[..], b"--", b"/*"].iter().any(|begin| rest.starts_with(begin)) =>
@@ -124,7 +123,7 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
             }
             b'#' => line(rest),
             b'-' if super::text::is_line_comment(rest) => {
-                // At the end of the text these are two signs.
+                // At the end of the text, these are two signs.
                 count += 1;
                 line(rest)
             }
@@ -140,7 +139,7 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
                     len += 1;
                     parts += 2 * usize::from(*byte == b'$');
                 }
-                // A number ends where a word goes on, and a `$` may begin a token of its own.
+                // A number may end within a word, and a `$` may begin a token of its own.
                 count += parts;
                 len
             }
@@ -155,7 +154,7 @@ fn is_word(byte: u8) -> bool {
         || matches!(byte, b'_' | b'$' | 0x80..) && !matches!(byte, 0xC2 | 0xE1..=0xE3)
 }
 
-/// Bytes of a text or name in quotes.
+/// The number of bytes of a quoted text or name.
 fn quoted(rest: &[u8], quote: u8, backslash: bool) -> usize {
     let mut at = 1;
     while let Some(&byte) = rest.get(at) {
@@ -174,7 +173,7 @@ fn line(rest: &[u8]) -> usize {
     rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1)
 }
 
-/// What an element of a list takes, by where the list stands.
+/// The memory of an element of a list after this keyword.
 fn element_of(keyword: Keyword) -> Option<usize> {
     Some(match keyword {
         Keyword::FROM | Keyword::USING => size_of::<ast::TableWithJoins>(),
@@ -189,7 +188,7 @@ fn element_of(keyword: Keyword) -> Option<usize> {
     })
 }
 
-/// What the nodes take that begin with a word, beside its list's element.
+/// The memory of the nodes that begin with a word, in addition to the element of its list.
 fn word_bytes(keyword: Keyword) -> usize {
     match keyword {
         Keyword::SELECT | Keyword::VALUES | Keyword::TABLE | Keyword::FROM => SELECT,
@@ -211,8 +210,8 @@ fn is_word_of(token: &Token, keyword: Keyword) -> bool {
     matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 
-/// What an element takes of a list that stands in brackets behind a word; in the definition of a
-/// table or not.
+/// The memory of an element of a list in brackets after a word. `defines` tells whether this is in
+/// the definition of a table.
 fn in_brackets(word: &Word, defines: bool) -> usize {
     let keyword = if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
     match keyword {
@@ -225,7 +224,7 @@ fn in_brackets(word: &Word, defines: bool) -> usize {
     }
 }
 
-/// What the tree of a statement's tokens takes while it is made, at the most (TEXT-2).
+/// The most memory that the tree of a statement's tokens takes while it is built (TEXT-2).
 fn tree_of(tokens: &[Token]) -> usize {
     let defines = matches!(tokens.first(), Some(Token::Word(word))
         if matches!(word.keyword, Keyword::CREATE | Keyword::ALTER));
@@ -233,7 +232,7 @@ fn tree_of(tokens: &[Token]) -> usize {
         && tokens.iter().take(3).any(|token| is_word_of(token, Keyword::TABLE))
         && !is_word_of(&tokens[0], Keyword::ALTER);
     let mut outer: Vec<usize> = Vec::new();
-    // Statements that begin with no list have names in them.
+    // Statements that do not begin with a list have names.
     let mut element = EXPR;
     let (mut bytes, mut lists) = (size_of::<ast::Statement>() + SELECT, 0);
     let mut before: Option<&Token> = None;
@@ -250,7 +249,7 @@ fn tree_of(tokens: &[Token]) -> usize {
             Token::LParen | Token::LBracket | Token::LBrace => {
                 outer.push(element);
                 element = match before {
-                    // What a table is made of.
+                    // The columns and keys of a table.
                     _ if defines && outer.len() == 1 && is_table => DEFINITION,
                     Some(Token::Word(word)) => in_brackets(word, defines),
                     _ => EXPR,
@@ -258,7 +257,7 @@ fn tree_of(tokens: &[Token]) -> usize {
                 bytes += FIRST * element + EXPR;
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
-                // An empty pair has no list, but its call stays.
+                // Empty brackets have no list, but their call stays.
                 element = outer.pop().unwrap_or(EXPR);
             }
             Token::Number(text, _) => bytes += 16 + text.len(),

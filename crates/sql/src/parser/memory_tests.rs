@@ -10,17 +10,18 @@ use super::*;
 use crate::parser::split;
 
 thread_local! {
-    /// Bytes that this thread has, less those that it began to count with.
+    /// The bytes that this thread has allocated since it began to count.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Counts what each thread has. A piece that grows is counted twice while it may move.
+/// Counts the allocated bytes of each thread. An allocation that grows is counted twice while it
+/// may move.
 struct Counting;
 
 impl Counting {
     fn count(bytes: isize) {
-        // A thread that ends has none of these any more.
+        // A thread that is ending no longer has these variables.
         let _ = NOW.try_with(|now| {
             now.set(now.get() + bytes);
             MOST.set(MOST.get().max(now.get()));
@@ -53,8 +54,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// The most bytes that parsing a text took, and the bytes charged for it; `None` when the text is
-/// no statement.
+/// The most bytes that parsing a text took, and the bytes charged for it; `None` if the text is not
+/// a statement.
 fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     let budget = Budget::new(usize::MAX);
     let mut memory = TextMemory::of(sql, &budget);
@@ -64,7 +65,7 @@ fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     memory.charge.as_ref()?;
     let (tokens, charged) = (MOST.get(), memory.tokens);
     assert!(tokens as usize <= charged, "{:.60}: {tokens} for tokens, {charged} charged", sql);
-    // Set operations and chains are as deep as they are long.
+    // The trees of set operations and chains are as deep as these are long.
     let parsed = stacker::grow(64 << 20, || {
         let parsed = crate::parser::parse(statements.remove(0), &mut memory);
         parsed.map(drop).inspect_err(|error| assert!(error.code != 1064, "{error}"))
@@ -73,7 +74,7 @@ fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     parsed.ok().map(|()| (MOST.get() as usize, charged))
 }
 
-/// Texts of one construct after another, and how often it stands there.
+/// The parts of a text that repeats one construct.
 const LISTS: &[(&str, &str, &str)] = &[
     ("SELECT 1 FROM ", "a", ""),
     ("SELECT 1 FROM ", "b.a AS c", ""),
@@ -161,12 +162,12 @@ fn text2_parsing_takes_no_more_than_is_charged() {
         if taken > charged {
             wrong.push(format!("{sql:.70}: {taken} bytes taken, {charged} charged"));
         }
-        // Nor is much more charged, or texts that fit would be refused.
+        // The charge must not be much larger either, else texts that fit would be refused.
         if charged > 8 * taken {
             wrong.push(format!("{sql:.70}: {taken} bytes taken, as much as {charged} charged"));
         }
     };
-    // A list has just grown with the one more.
+    // With one more element than a power of two, a list has just grown.
     for count in [513, 700, 4097] {
         for (start, item, end) in LISTS {
             for comma in [",", " , "] {
@@ -283,7 +284,7 @@ fn text1_texts_that_do_not_fit_are_refused_before_they_are_read() {
     assert_eq!(refused(&tables(1000)), None);
     assert_eq!(refused(&tables(10_000)), Some(1041), "the tree");
     assert_eq!(refused(&tables(1_000_000)), Some(1041), "the tokens");
-    // A text of one large literal is none of many tokens.
+    // A text with one large literal does not have many tokens.
     assert_eq!(refused(&format!("SELECT '{}'", "a, ".repeat(500_000))), None);
     assert_eq!(refused(&format!("SELECT 1 /* {} */", "a, ".repeat(500_000))), None);
     assert_eq!(budget.used(), 0, "TEXT-3");

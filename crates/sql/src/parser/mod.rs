@@ -33,14 +33,14 @@ pub(crate) use table_names::{
 };
 pub(crate) use text::{TextMode, split};
 
-/// The longest nesting that the parser follows.
+/// The deepest nesting that the parser accepts.
 const DEPTH_MAX: usize = 100;
 
 /// A statement.
 #[derive(Debug)]
 pub(crate) enum Statement {
     Sql(Box<ast::Statement>),
-    /// For the session, by its first word, with its tokens.
+    /// A statement that the session runs, given by its first word and its tokens.
     Own(String, Vec<Token>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn solid(tokens: &[Token]) -> Vec<Token> {
     tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).cloned().collect()
 }
 
-/// Statements that begin so are not supported, and are answered by these words.
+/// Beginnings of statements that are not supported. The error names these words.
 const UNSUPPORTED: &[&str] = &[
     "alter event",
     "alter function",
@@ -138,7 +138,7 @@ fn unsupported(words: &[String]) -> Option<String> {
     let name = if stands_alone && matches!(first.as_str(), "xa" | "load" | "reset" | "purge") {
         format!("{first} {second}")
     } else if name.ends_with(" definer") || name.ends_with(" algorithm") || name.ends_with(" sql") {
-        // `CREATE DEFINER = u TRIGGER ...`: the kind stands later.
+        // `CREATE DEFINER = u TRIGGER ...`: the object kind follows later.
         let kinds = ["trigger", "procedure", "function", "event", "view"];
         let kind = words.iter().find(|word| kinds.contains(&word.as_str()));
         format!("create {}", kind.map_or(second.as_str(), String::as_str))
@@ -148,11 +148,11 @@ fn unsupported(words: &[String]) -> Option<String> {
     Some(name.trim().to_ascii_uppercase())
 }
 
-/// A statement that was parsed.
+/// A parsed statement.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) statement: Statement,
-    /// The number of its parameters.
+    /// The number of parameters.
     pub(crate) params: usize,
     pub(crate) depth: Depth,
 }

@@ -11,9 +11,9 @@ use crate::expression::operands::{number, text, whole};
 #[derive(Clone, Copy)]
 struct Locale {
     point: &'static str,
-    /// Between groups of digits.
+    /// The text between groups of digits.
     separator: &'static str,
-    /// How many digits there are in groups beyond the last, which has three.
+    /// The number of digits in groups other than the last, which has three.
     group: usize,
 }
 
@@ -23,10 +23,10 @@ impl Locale {
     }
 }
 
-/// The way of `en_US`, and of a locale that is not known.
+/// The format of `en_US`, and of unknown locales.
 const ENGLISH: Locale = Locale::new(".", ",");
 
-/// The locales that MySQL knows, by how they write numbers.
+/// MySQL's locales, by their number format.
 const LOCALES: [(&str, Locale); 9] = [
     (
         "ar_ae ar_bh ar_dz ar_eg ar_in ar_iq ar_jo ar_kw ar_lb ar_ly ar_ma ar_om ar_qa ar_sd ar_sy ar_tn ar_ye en_au en_ca \
@@ -48,18 +48,19 @@ const LOCALES: [(&str, Locale); 9] = [
     ("de_ch", Locale::new(".", "'")),
     ("it_ch rm_ch", Locale::new(",", "'")),
     ("en_in ta_in te_in", Locale { group: 2, ..ENGLISH }),
-    // Servers differ in what stands between its groups.
+    // Servers differ in the separator of this locale.
     ("bg_bg", Locale { group: 0, ..ENGLISH }),
 ];
 
-/// The locale of a name; `None` where there is none.
+/// The locale with this name; `None` if there is none.
 fn locale(name: &str) -> Option<Locale> {
     let name = name.to_ascii_lowercase();
     let has = |names: &str| names.split_ascii_whitespace().any(|other| other == name);
     LOCALES.iter().find(|(names, _)| has(names)).map(|(_, locale)| *locale)
 }
 
-/// FORMAT: NULL for a number or a count of digits that is NULL, but `en_US` for a locale that is.
+/// FORMAT: the result is NULL if the number or the number of digits is NULL. A NULL locale means
+/// `en_US`.
 pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     if args[..2].iter().any(Value::is_null) {
         return Ok(Value::Null);
@@ -79,7 +80,7 @@ pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Text(format_number(&args[0], whole(&args[1]), &how)))
 }
 
-/// FORMAT: a number with so many digits behind the point, written as in a locale.
+/// FORMAT: a number with `digits` digits after the decimal point, in the format of a locale.
 fn format_number(value: &Value, digits: i64, locale: &Locale) -> String {
     let digits = digits.clamp(0, 30) as u8;
     let shown = match value {

@@ -7,7 +7,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::operands::text;
 use crate::expression::{Expr, Typed};
 
-/// The JSON of a value that is part of an object or an array.
+/// The JSON text of a value in an object or an array.
 pub(super) fn fragment(call: Scalar, value: &Value) -> String {
     match (call, value) {
         (_, Value::Null) => "null".to_owned(),
@@ -21,7 +21,7 @@ pub(super) fn fragment(call: Scalar, value: &Value) -> String {
     }
 }
 
-/// JSON_OBJECT and JSON_ARRAY, whose values are JSON already ([`fragment`]).
+/// JSON_OBJECT and JSON_ARRAY, whose arguments are already JSON texts ([`fragment`]).
 pub(super) fn json_of(call: Scalar, args: &[Value]) -> String {
     if call == Scalar::JsonArray {
         return format!("[{}]", args.iter().map(text).collect::<Vec<_>>().join(", "));
@@ -33,7 +33,8 @@ pub(super) fn json_of(call: Scalar, args: &[Value]) -> String {
     format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// Makes the values of JSON_OBJECT and JSON_ARRAY into JSON: truth stays truth, and JSON is nested.
+/// Converts the arguments of JSON_OBJECT and JSON_ARRAY to JSON. Truth values become `true` and
+/// `false`, and JSON values are nested.
 pub(super) fn nested(call: Scalar, args: Vec<Typed>) -> Vec<Typed> {
     let is_key = |at: usize| call == Scalar::JsonObject && at.is_multiple_of(2);
     let made = |(at, arg): (usize, Typed)| {
@@ -50,7 +51,7 @@ pub(super) fn nested(call: Scalar, args: Vec<Typed>) -> Vec<Typed> {
     args.into_iter().enumerate().map(made).collect()
 }
 
-/// Whether a function makes JSON of its own.
+/// Whether a function returns JSON.
 fn gives_json(expr: &Expr) -> bool {
     use Scalar as S;
     matches!(expr, Expr::Call(S::JsonObject | S::JsonArray | S::JsonExtract, ..))

@@ -34,10 +34,10 @@ pub(crate) use patterns::Patterns;
 pub(crate) use scalar::Scalar;
 pub(crate) use times::add_interval;
 
-/// What all arguments of one call may hold.
+/// The most bytes that all arguments of one call may have.
 const ARGUMENTS_MAX: usize = 128 << 20;
 
-/// The least that `max_allowed_packet` can be: what is shorter fits.
+/// The smallest possible `max_allowed_packet`. A shorter value always fits.
 const LENGTH_UNCHECKED: usize = 1024;
 
 /// Calls a function.
@@ -49,7 +49,7 @@ pub(super) fn call(
     row: &[Value],
 ) -> Result<Value> {
     use Scalar as S;
-    // Those that do not evaluate all of their arguments.
+    // The functions that do not evaluate all their arguments.
     match call {
         S::If => {
             let hit = context.truth(&*context.value(&exprs[0], row)?)? == Some(true);
@@ -92,7 +92,7 @@ pub(super) fn call(
     Ok(value)
 }
 
-/// Calls a function that takes all of its arguments as values.
+/// Calls a function with the values of all its arguments.
 fn call_with(
     context: &Context<'_>,
     call: Scalar,
@@ -125,7 +125,7 @@ fn call_with(
     }
 }
 
-/// Functions that make something of NULL.
+/// The functions that accept NULL arguments.
 fn minds_no_null(
     context: &Context<'_>,
     call: Scalar,
@@ -138,7 +138,7 @@ fn minds_no_null(
     };
     Ok(Some(match call {
         S::Nullif if equal(&args[0], &args[1])? => Value::Null,
-        // Its first argument is compared in one form and given in another.
+        // The first argument is compared in one form and returned in another.
         S::Nullif => args.get(2).unwrap_or(&args[0]).clone(),
         S::Isnull => Value::from(args[0].is_null()),
         S::AnyValue => args[0].clone(),
@@ -220,7 +220,7 @@ fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Opti
     })
 }
 
-/// Waits; whether a KILL or `max_execution_time` ended that.
+/// Waits. Returns whether a KILL or `max_execution_time` ended the wait.
 fn sleep(context: &Context<'_>, seconds: f64) -> bool {
     let clock = Clock::system();
     let end = clock.now() + Duration::from_secs_f64(seconds);

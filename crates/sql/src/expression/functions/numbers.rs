@@ -18,7 +18,7 @@ fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
     Err(SqlError::out_of_range("DOUBLE", &format!("{}({})", call.name(), args.join(","))))
 }
 
-/// The nearest integer as SQL has one: a decimal where it is too large.
+/// The nearest integer as an SQL value: a decimal if it is too large for 64 bits.
 fn integral(number: Decimal) -> Value {
     match number.to_i128() {
         Some(whole) if i64::try_from(whole).is_ok() || u64::try_from(whole).is_ok() => {

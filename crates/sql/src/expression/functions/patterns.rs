@@ -8,15 +8,15 @@ use spillway_types::Collation;
 
 use crate::errors::{Result, SqlError};
 
-/// The regular expressions that a statement made, for the rows after the first.
+/// The regular expressions that a statement has compiled, for reuse in later rows.
 #[derive(Default)]
 pub(crate) struct Patterns(RefCell<Vec<(String, bool, Rc<Regex>)>>);
 
 impl Patterns {
-    /// The number of patterns kept. Patterns that come from a column are all different.
+    /// The most patterns kept. Patterns from a column may all be different.
     const MOST: usize = 8;
 
-    /// The expression of a pattern, without regard to case where the collation has none.
+    /// The compiled expression of a pattern. It ignores case if the collation does.
     pub(in crate::expression) fn get(
         &self,
         pattern: &str,

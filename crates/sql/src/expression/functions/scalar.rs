@@ -7,12 +7,12 @@ macro_rules! scalars {
         pub(crate) enum Scalar { $($variant),* }
 
         impl Scalar {
-            /// The function of this name.
+            /// The function with this name.
             pub(crate) fn find(name: &str) -> Option<Scalar> {
                 match name { $($name => Some(Scalar::$variant),)* _ => None }
             }
 
-            /// MySQL's name.
+            /// The function's name in MySQL.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Scalar::$variant => $name),* }
             }
@@ -25,8 +25,8 @@ macro_rules! scalars {
                 match self { $(Scalar::$variant => ResultKind::$result),* }
             }
 
-            /// How it takes each argument: as `t`ext, as a `n`umber, or as it is (`r`). The last
-            /// letter holds for the rest.
+            /// How the function uses an argument: as `t`ext, as a `n`umber, or unchanged (`r`). The
+            /// last letter applies to all further arguments.
             pub(super) fn takes(self, at: usize) -> u8 {
                 let letters: &[u8] = match self { $(Scalar::$variant => $takes),* };
                 letters.get(at).or(letters.last()).copied().unwrap_or(b'r')
@@ -42,13 +42,13 @@ pub(super) enum ResultKind {
     UInt,
     Double,
     Text,
-    /// Text, or bytes where an argument is bytes.
+    /// Text, or bytes if an argument is bytes.
     Like,
     Bytes,
     Date,
     Time,
     DateTime,
-    /// What its arguments make of it.
+    /// The type depends on the arguments.
     Own,
 }
 

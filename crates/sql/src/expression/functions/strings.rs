@@ -12,16 +12,16 @@ use crate::errors::{Result, SqlError};
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of, bytes_of, number, text, whole};
 
-/// The longest text that a function makes, however long a packet may be.
+/// The longest text that a function may return, however long a packet may be.
 const LENGTH_MAX: usize = 64 << 20;
 
-/// How long a text a function may make here.
+/// The longest text that a function may return in this session.
 pub(super) fn length_max(context: &Context<'_>) -> usize {
     let packet = context.variables.borrow().number("max_allowed_packet");
     packet.map_or(LENGTH_MAX, |packet| LENGTH_MAX.min(packet as usize))
 }
 
-/// NULL in the place of a text that is too long, with a warning.
+/// NULL in place of a text that is too long, with a warning.
 #[cold]
 pub(super) fn too_long(context: &Context<'_>, call: Scalar) -> Value {
     let (name, most) = (call.name(), length_max(context));
@@ -31,7 +31,7 @@ pub(super) fn too_long(context: &Context<'_>, call: Scalar) -> Value {
     Value::Null
 }
 
-/// The bytes that a value has beside itself.
+/// The number of bytes in a text or bytes value; 0 for other values.
 pub(super) fn length(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
@@ -40,7 +40,7 @@ pub(super) fn length(value: &Value) -> usize {
     }
 }
 
-/// All of these one after another: bytes where any are bytes.
+/// Concatenates the parts, with `between` as separator. The result is bytes if any part is.
 pub(super) fn join(parts: &[Value], between: &Value) -> Value {
     let bytes = |value: &Value| matches!(value, Value::Bytes(_));
     let mut out = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn join(parts: &[Value], between: &Value) -> Value {
     made(out)
 }
 
-/// Text where the bytes are text.
+/// Returns text if the bytes are valid text, else bytes.
 fn made(bytes: Vec<u8>) -> Value {
     String::from_utf8(bytes).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text)
 }
@@ -87,7 +87,7 @@ impl Units {
     }
 }
 
-/// Values in units of one kind.
+/// Converts values to units of the same kind.
 fn alike<const N: usize>(values: [&Value; N]) -> [Units; N] {
     let bytes = values.iter().any(|value| matches!(value, Value::Bytes(_)));
     values.map(|value| Units::of(value, bytes))
@@ -158,7 +158,7 @@ fn trim(value: &Value, what: &Value, leading: bool, trailing: bool) -> Value {
     Units::value(hay.bytes, rest)
 }
 
-/// Calls `visit` with each place where `what` is found, from the left; they do not overlap.
+/// Calls `visit` with each place where `what` occurs, from left to right, without overlaps.
 fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
     if let (Ok(hay), Ok(what)) = (std::str::from_utf8(hay), std::str::from_utf8(what)) {
         hay.match_indices(what).for_each(|(at, _)| visit(at));
@@ -171,7 +171,7 @@ fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
     }
 }
 
-/// `None` where that would be longer than `most`.
+/// Returns `None` if the result would be longer than `most`.
 fn replace(args: &[Value], most: usize) -> Option<Value> {
     let bytes = args.iter().any(|arg| matches!(arg, Value::Bytes(_)));
     let (hay, from, to) = (bytes_of(&args[0]), bytes_of(&args[1]), bytes_of(&args[2]));
@@ -195,7 +195,7 @@ fn replace(args: &[Value], most: usize) -> Option<Value> {
     Some(whole(out))
 }
 
-/// `None` where that would be longer than `most`.
+/// Returns `None` if the result would be longer than `most`.
 fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Value> {
     let (mut out, mut last) = (String::new(), 0);
     for found in regex.captures_iter(hay) {
@@ -211,7 +211,7 @@ fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Val
     Some(Value::Text(out))
 }
 
-/// `None` where that could be longer than `most`.
+/// Returns `None` if the result could be longer than `most`.
 fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
     let [hay, with] = alike([&args[0], &args[2]]);
     let Ok(len) = usize::try_from(whole(&args[1])) else { return Some(Value::Null) };
@@ -267,7 +267,7 @@ fn insert(args: &[Value]) -> Value {
     Units::value(old.bytes, &units)
 }
 
-/// The integer that a text begins with, in a base; held to 64 bits.
+/// The integer with which a text begins, in a base, limited to 64 bits.
 fn parse_base(text: &str, base: u32, signed: bool) -> u64 {
     let text = text.trim_start();
     let (negative, digits) = match text.strip_prefix('-') {
@@ -334,7 +334,8 @@ fn quote(value: &Value) -> Value {
     if matches!(value, Value::Bytes(_)) { Value::Bytes(out) } else { made(out) }
 }
 
-/// The original Soundex: letters that sound alike in a row count once, vowels between them or not.
+/// The original Soundex. Consecutive letters with the same code count once, even if vowels are
+/// between them.
 fn soundex(text: &str) -> String {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     let code = |c: char| match c {
@@ -365,7 +366,7 @@ fn soundex(text: &str) -> String {
     out
 }
 
-/// `None` where that would be longer than `most`.
+/// Returns `None` if the result would be longer than `most`.
 fn export_set(args: &[Value], most: usize) -> Option<Value> {
     let bits = bits_of(to_i128(&args[0].as_ref()).unwrap_or(0));
     let count = args.get(4).map_or(64, whole);
@@ -407,7 +408,7 @@ fn letters(value: &Value, change: fn(char) -> Option<char>) -> Value {
     }
 }
 
-/// The other case of a letter, where that is one letter.
+/// The upper case of a letter, if it is a single letter.
 fn upper(c: char) -> Option<char> {
     let mut all = c.to_uppercase();
     all.next().filter(|_| all.next().is_none())

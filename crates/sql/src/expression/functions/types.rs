@@ -26,7 +26,7 @@ impl Scalar {
             _ => arg,
         };
         let args: Vec<Typed> = args.into_iter().enumerate().map(take).collect();
-        // What IF asks has no part in what it gives.
+        // The condition of IF does not affect the type of its result.
         let given = usize::from(self == Scalar::If);
         let collation = common_collation(&args.iter().skip(given).collect::<Vec<_>>())?;
         let nullable = self.nullable(&args);
@@ -35,7 +35,8 @@ impl Scalar {
         let exprs: Vec<Expr> = args.into_iter().map(|arg| arg.expr).collect();
         let known = matches!(exprs.get(1), None | Some(Expr::Const(_)));
         let expr = Expr::Call(self, exprs, collation);
-        // The digits that are kept may differ from row to row; those that are shown may not.
+        // The number of computed digits may differ between rows, but not the number of shown
+        // digits.
         let rounds = matches!(self, Scalar::Round | Scalar::Truncate) && !known;
         let expr = match &ty {
             ColumnType::Decimal { .. } if rounds => Expr::Cast(Box::new(expr), ty.clone()),
@@ -61,7 +62,8 @@ impl Scalar {
         }
     }
 
-    /// The arguments as they are compared and given, and the type of the result.
+    /// The arguments in the form in which they are compared and returned, and the type of the
+    /// result.
     fn shaped(self, args: Vec<Typed>) -> Result<(Vec<Typed>, ColumnType)> {
         let ty = match self.result() {
             ResultKind::Int => ColumnType::BIGINT,
@@ -142,7 +144,7 @@ impl Scalar {
         Ok((args, ty))
     }
 
-    /// The type of a number that is cut, rounded or made positive.
+    /// The type of a number that is truncated, rounded or made absolute.
     fn rounded(self, args: &[Typed]) -> ColumnType {
         use Scalar as S;
         let digits = match args.get(1).map(|arg| &arg.expr) {
@@ -182,7 +184,7 @@ impl Scalar {
         }
     }
 
-    /// Digits of a second that a date or time has.
+    /// The number of fractional digits of the seconds in a date or time result.
     fn digits(self, args: &[Typed]) -> u8 {
         use Scalar as S;
         match (self, args) {
@@ -199,7 +201,7 @@ impl Scalar {
     }
 }
 
-/// Digits of a second in a value.
+/// The number of fractional digits of the seconds in a value.
 fn fraction(arg: &Typed) -> u8 {
     match (&arg.ty, &arg.expr) {
         (
@@ -216,7 +218,7 @@ fn fraction(arg: &Typed) -> u8 {
     }
 }
 
-/// What a format reads: a date, a time, or both.
+/// The type that a format parses: a date, a time, or both.
 fn parsed_type(format: &Typed) -> ColumnType {
     let Expr::Const(Value::Text(format)) = &format.expr else { return ColumnType::DateTime(6) };
     let has = |letters: &str| {
@@ -232,7 +234,8 @@ fn parsed_type(format: &Typed) -> ColumnType {
     }
 }
 
-/// All as text, all as they are where all are numbers, else all as doubles.
+/// Leaves the arguments unchanged if all are texts or all are numbers. Converts a mixture of texts
+/// and numbers to doubles.
 fn alike(args: Vec<Typed>) -> Vec<Typed> {
     let text = |arg: &Typed| (arg.ty.is_text() || arg.ty.is_binary()) && !arg.is_null();
     if args.iter().all(|arg| text(arg) || arg.is_null()) {

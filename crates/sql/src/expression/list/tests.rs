@@ -13,17 +13,17 @@ thread_local! {
     static WALKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether all lists are walked.
+/// Whether all lists are compared item by item.
 pub(crate) fn is_walked() -> bool {
     WALKS.get()
 }
 
-/// Notes that an item was compared with a left side.
+/// Counts that an item was compared with a left side.
 pub(crate) fn count_walked() {
     WALKED.set(WALKED.get() + 1);
 }
 
-/// Columns with values of each type, from the edges of what it holds, and NULL.
+/// Columns with values of each type, including the limits of its range, and NULL.
 const COLUMNS: &[(&str, &[&str])] = &[
     ("INT", &["0", "1", "-1", "2147483647", "20240229", "NULL"]),
     ("BIGINT", &["1", "9007199254740992", "9007199254740993", "-9223372036854775808", "NULL"]),
@@ -113,7 +113,7 @@ fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
 }
 
 fn list(rng: &mut Rng, most: u64) -> String {
-    // NULL leaves all else unknown, and is in few lists.
+    // NULL makes all other results unknown, so only few lists have it.
     let nulls = rng.chance(1, 3);
     let dates = rng.chance(1, 3);
     let items: Vec<&str> = (0..9 + rng.below(most))
@@ -135,7 +135,7 @@ fn tables(session: &mut Session) {
     run(session, "SET sql_mode = ''");
 }
 
-/// What a statement answers, or the error that it ends with.
+/// The result of a statement, or its error.
 fn answer(session: &mut Session, sql: &str, walks: bool) -> String {
     WALKS.set(walks);
     let mut rows = Rows::default();
@@ -184,14 +184,14 @@ fn an_index_answers_what_the_walk_answers() {
     }
 }
 
-/// Items that were compared one by one while a statement ran.
+/// The number of items that were compared one by one while a statement ran.
 fn walked(session: &mut Session, sql: &str) -> usize {
     WALKED.set(0);
     run(session, sql);
     WALKED.get()
 }
 
-/// IN-LIST-3: what a list costs does not grow with rows times items, wherever it stands.
+/// IN-LIST-3: the cost of a list does not grow with rows times items, wherever the list is used.
 #[test]
 fn items_of_constant_lists_are_not_walked() {
     let instance = in_memory();
@@ -249,12 +249,12 @@ fn items_of_constant_lists_are_not_walked() {
     WALKED.set(0);
     session.execute(prepared.id, &params, &mut Rows::default()).unwrap();
     assert_eq!(WALKED.get(), 0);
-    // Items that differ between rows are walked, and only those.
+    // Only items that differ between rows are compared one by one.
     let with_column = format!("SELECT COUNT(*) FROM t WHERE a + 0 IN ({numbers}, id + 1)");
     assert_eq!(walked(&mut session, &with_column), 342);
 }
 
-/// Later rows see the values that a statement assigns while it runs.
+/// Later rows see the values that the statement assigns while it runs.
 #[test]
 fn variables_in_lists_are_asked_for_each_row() {
     let instance = in_memory();
