@@ -160,11 +160,11 @@ pub(crate) struct Parsed {
 /// Parses one statement, on a stack that is large enough for its tokens.
 ///
 /// # Errors
-/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep, 1041 where its tree
-/// does not fit the budget.
+/// 1064 if it is not a statement, 1235 if it is not supported, 1436 if it is too deep, 1041 if its
+/// tree does not fit the budget.
 pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parsed> {
     memory.admit_tree(&tokens)?;
-    // A statement of the session's is parsed further when it runs.
+    // A statement that the session runs is parsed further when it runs.
     let depth = Depth::of_tokens(&tokens)?;
     let (statement, params) = parse_statement(tokens)?;
     let depth = match &statement {
@@ -174,8 +174,8 @@ pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parse
     Ok(Parsed { statement, params, depth })
 }
 
-/// Whether a statement is one that this crate parses itself. EXPLAIN of a query becomes what the
-/// other parser reads.
+/// Whether this crate parses a statement itself. An EXPLAIN of a query is rewritten for the other
+/// parser.
 fn is_own(tokens: &mut Vec<Token>, words: &[String]) -> Result<bool> {
     let (first, second) = (words[0].as_str(), words[1].as_str());
     Ok(match first {
@@ -186,7 +186,7 @@ fn is_own(tokens: &mut Vec<Token>, words: &[String]) -> Result<bool> {
         "explain" | "describe" | "desc" => {
             let explains = ["select", "update", "delete", "insert", "replace", "with", "table"];
             match second {
-                // The form that there is.
+                // The only supported format.
                 "format" if words[3] == "traditional" => {
                     let explained = tokens
                         .iter()
@@ -259,20 +259,20 @@ fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
     }
 }
 
-/// What a statement is answered that a parser refuses.
+/// The error for a statement that a parser refuses.
 #[cold]
 pub(crate) fn refused(parser: Parser<'_>, error: impl std::fmt::Display) -> SqlError {
     let tokens: Vec<Token> = parser.into_tokens().into_iter().map(|found| found.token).collect();
     known::refused(&tokens, error)
 }
 
-/// A parser over tokens that were mended.
+/// A parser over tokens that were rewritten by [`mend`].
 pub(crate) fn parser(tokens: Vec<Token>) -> Parser<'static> {
     dialect::steps::begin(tokens.len());
     Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens(tokens)
 }
 
-/// What a statement is answered whose expression the parser refuses.
+/// The error for a statement whose expression the parser refuses.
 #[cold]
 fn refused_by(error: &ParserError) -> SqlError {
     match error {
@@ -286,7 +286,7 @@ fn is_open(tokens: &[Token], at: usize) -> bool {
     solid.nth(at) == Some(&Token::LParen)
 }
 
-/// Gives each `?` its number. Answers how many there are.
+/// Numbers each `?`. Returns their number.
 fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
     let mut params = 0;
     for token in &mut tokens {
@@ -298,7 +298,7 @@ fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
     (tokens, params)
 }
 
-/// Mends what the parser would misread.
+/// Rewrites tokens that the parser would misread.
 fn mend(tokens: Vec<Token>) -> Vec<Token> {
     let tokens = share_mode(comma_joins(synonyms(hints(tokens))));
     match word(tokens.first()).as_str() {
@@ -307,7 +307,8 @@ fn mend(tokens: Vec<Token>) -> Vec<Token> {
     }
 }
 
-/// The name of an engine as a text, `ENGINE [=] 'x'`, which the parser knows as a name alone.
+/// Rewrites the name of an engine given as a string literal, `ENGINE [=] 'x'`, because the parser
+/// only accepts an identifier.
 pub(crate) fn engine_names(mut tokens: Vec<Token>) -> Vec<Token> {
     let solid: Vec<usize> =
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
@@ -332,8 +333,8 @@ pub(crate) fn engine_names(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Words of statements that the parser knows by others alone: SCHEMA for DATABASE, TABLES for
-/// TABLE, and how a DROP INDEX is done, which here is always the same.
+/// Replaces words for which the parser only knows a synonym: SCHEMA by DATABASE, TABLES by TABLE.
+/// Removes the ALGORITHM and LOCK clauses of a DROP INDEX, which is always done in the same way.
 fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     let solid = |tokens: &[Token]| -> Vec<usize> {
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect()
@@ -345,7 +346,7 @@ fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
         ("create" | "drop", "schema") => tokens[kind] = Token::make_keyword("DATABASE"),
         ("drop", "tables") => tokens[kind] = Token::make_keyword("TABLE"),
         ("drop", "index") => loop {
-            // `ALGORITHM [=] x`, `LOCK [=] x`, at the end.
+            // `ALGORITHM [=] x` and `LOCK [=] x` at the end.
             let places = solid(&tokens);
             let option =
                 |at: &usize| ["algorithm", "lock"].contains(&word(tokens.get(*at)).as_str());
@@ -361,15 +362,16 @@ fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a
-/// table of that name. Those that only hint are dropped; IGNORE is said as the parser knows it.
+/// Rewrites the words between the verb of a change and its table, because the parser would read
+/// `UPDATE LOW_PRIORITY t` as a table of that name. Mere hints are dropped. IGNORE is written as
+/// the parser expects it.
 fn hints(tokens: Vec<Token>) -> Vec<Token> {
     let verb = word(tokens.first());
     let dropped: &[&str] = match verb.as_str() {
         "insert" => &["low_priority", "delayed", "high_priority"],
         "replace" => &["low_priority", "delayed"],
         "update" => &["low_priority"],
-        // There is no foreign key that a DELETE could fail by.
+        // There are no foreign keys that could make a DELETE fail.
         "delete" => &["low_priority", "quick", "ignore"],
         _ => return tokens,
     };
@@ -392,8 +394,8 @@ fn hints(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
-/// The commas between the tables of an UPDATE, which the parser does not know there, become the
-/// joins that they mean.
+/// Replaces the commas between the tables of an UPDATE, which the parser does not accept, by
+/// equivalent joins.
 fn comma_joins(tokens: Vec<Token>) -> Vec<Token> {
     if word(tokens.first()) != "update" {
         return tokens;
@@ -426,7 +428,7 @@ fn comma_joins(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
-/// `LOCK IN SHARE MODE` is the older way to say `FOR SHARE`.
+/// Replaces `LOCK IN SHARE MODE` by its newer form `FOR SHARE`.
 fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
     let places: Vec<usize> =
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
@@ -445,17 +447,17 @@ fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Parses a query of our own.
+/// Parses a query written in this crate.
 pub(crate) fn parse_query(text: &str) -> Result<ast::Query> {
     let tokens = Tokenizer::new(&DIALECT, text).tokenize().map_err(SqlError::syntax)?;
     let mut parser = parser(tokens);
     Ok(*parser.parse_query().map_err(SqlError::syntax)?)
 }
 
-/// Parses an expression that the catalog keeps as text.
+/// Parses an expression that the catalog stores as text.
 ///
 /// # Errors
-/// 1064 where it is none, 1436 for one too deep (DEPTH-3).
+/// 1064 if it is not an expression, 1436 if it is too deep (DEPTH-3).
 pub(crate) fn parse_expr(text: &str) -> Result<ast::Expr> {
     let tokens = Tokenizer::new(&DIALECT, text).tokenize().map_err(SqlError::syntax)?;
     Depth::of_tokens(&tokens)?.run(|| {
@@ -465,15 +467,15 @@ pub(crate) fn parse_expr(text: &str) -> Result<ast::Expr> {
     })
 }
 
-/// Refuses an expression that is too deep for the catalog to keep.
+/// Refuses an expression that is too deep to be stored in the catalog.
 ///
 /// # Errors
-/// 1436 for such (DEPTH-3).
+/// 1436 for such an expression (DEPTH-3).
 pub(crate) fn check_kept(expr: &ast::Expr) -> Result<()> {
     Depth::of(expr)?.check_kept()
 }
 
-/// Parses the expression that tokens are.
+/// Parses tokens as an expression.
 pub(crate) fn parse_tokens(tokens: &[Token]) -> Result<ast::Expr> {
     let mut parser = parser(tokens.to_vec());
     let expr = parser.parse_expr().map_err(|error| refused_by(&error))?;

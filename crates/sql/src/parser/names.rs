@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 
 use super::table_names::word;
 
-/// Words between SELECT and its first column.
+/// The words that may stand between SELECT and its first column.
 const MODIFIERS: &[&str] = &[
     "all",
     "distinct",
@@ -20,7 +20,7 @@ const MODIFIERS: &[&str] = &[
     "straight_join",
 ];
 
-/// Words that end the columns.
+/// The words that end the list of columns.
 const ENDS: &[&str] = &[
     "except",
     "for",
@@ -38,8 +38,8 @@ const ENDS: &[&str] = &[
     "window",
 ];
 
-/// Names a query's columns by their text, but for those that have a name: the parser would write it
-/// in its own way.
+/// Names a query's columns by their source text, except those with a name. The parser would format
+/// the text differently.
 pub(super) fn name_columns(query: &mut ast::Query, texts: Vec<String>) {
     let Some(select) = first_select(&mut query.body) else { return };
     if texts.len() != select.projection.len() {
@@ -59,7 +59,7 @@ pub(super) fn name_columns(query: &mut ast::Query, texts: Vec<String>) {
     }
 }
 
-/// The SELECT that names the columns.
+/// The SELECT that determines the names of the columns.
 fn first_select(body: &mut SetExpr) -> Option<&mut ast::Select> {
     match body {
         SetExpr::Select(select) => Some(select),
@@ -68,7 +68,7 @@ fn first_select(body: &mut SetExpr) -> Option<&mut ast::Select> {
     }
 }
 
-/// The texts of the columns of the first SELECT that stands in no parentheses.
+/// The source texts of the columns of the first SELECT outside parentheses.
 pub(super) fn texts_of_columns(tokens: &[Token]) -> Vec<String> {
     let mut depth = 0_usize;
     let mut rest = tokens.iter();

@@ -143,7 +143,7 @@ impl Visitor for Refuse {
     }
 }
 
-/// Refuses what nobody acts on, with 1235.
+/// Refuses with 1235 the clauses that nothing implements.
 pub(super) fn check(part: &impl Visit) -> Result<(), SqlError> {
     match part.visit(&mut Refuse) {
         ControlFlow::Break(error) => Err(error),

@@ -15,32 +15,32 @@ use spillway_types::{Decimal, Value};
 use super::text::TextMode;
 use crate::errors::{Result, SqlError};
 
-/// Longer shapes are not kept.
+/// Longer shapes are not cached.
 const TEXT_MAX: usize = 16 << 10;
 
-/// More literals outside of rows than this are not worth the search.
+/// Shapes with more literals outside rows than this are not cached.
 const VALUES_MAX: usize = 4096;
 
-/// A shape, and the buffers it is read into.
+/// The shape of a statement, and the buffers into which it is read.
 #[derive(Default, Debug)]
 pub(crate) struct Shape {
-    /// The text, a `?` in place of each literal that was taken out; then their kinds, by which
-    /// statements differ too.
+    /// The text with a `?` in place of each extracted literal, followed by the literals' kinds,
+    /// which also distinguish statements.
     key: String,
     text_len: usize,
-    /// Those literals; of rows only the first's.
+    /// The extracted literals. Of the rows, only the first row's are here.
     pub(crate) values: Vec<Value>,
-    /// Where the rows after the first are.
+    /// The range of the text with the rows after the first.
     pub(crate) rows: Option<std::ops::Range<usize>>,
-    /// Bytes of the longest text in it.
+    /// The number of bytes of the longest string literal.
     pub(crate) longest: usize,
 }
 
-/// What stands before a place.
+/// The kind of token before a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before {
     Start,
-    /// A comparison, or a word after which a value comes.
+    /// A comparison, or a word that must be followed by a value.
     Wants,
     /// `(` or `,` of a list.
     Item,
@@ -49,13 +49,13 @@ enum Before {
     Other,
 }
 
-/// What part of the statement a place is in.
+/// The part of the statement that contains a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zone {
-    /// Where literals mean more than themselves.
+    /// A part in which literals are not just values.
     Off,
     Condition,
-    /// Right after VALUES, outside of its rows.
+    /// After VALUES, outside its rows.
     Rows,
     /// In a row of VALUES.
     Row,
@@ -65,7 +65,7 @@ enum Zone {
 #[derive(Clone, Copy, Debug)]
 struct BracketLevel {
     zone: Zone,
-    /// Whether it is the list of an IN.
+    /// Whether this is the list of an IN.
     list: bool,
 }
 
@@ -75,25 +75,25 @@ struct Reader<'s> {
     at: usize,
     mode: TextMode,
     insert: bool,
-    /// Whether this is in the columns of a query, whose text names them.
+    /// Whether this place is in the columns of a query, whose names are their source text.
     names: bool,
     levels: Vec<BracketLevel>,
     before: Before,
     /// Whether the last word was IN.
     after_in: bool,
-    /// Of the literals that were taken out, where it matters.
+    /// The kinds of the extracted literals, where they matter.
     kinds: Vec<char>,
-    /// Bytes of the longest text so far.
+    /// The number of bytes of the longest string literal so far.
     longest: usize,
 }
 
-/// A token that was read.
+/// A token of the shape's reader.
 enum ShapeToken {
     Word,
     /// A literal, with its value.
     Literal(Value),
     Symbol(u8),
-    /// An operator after which a value comes.
+    /// An operator that must be followed by a value.
     Comparison,
     Operator,
     End,
@@ -104,7 +104,7 @@ fn is_word_byte(byte: u8) -> bool {
 }
 
 impl Shape {
-    /// Reads the shape of one statement; `false` where it has none.
+    /// Reads the shape of one statement. Returns `false` if it has none.
     pub(crate) fn read(&mut self, sql: &str, mode: TextMode) -> bool {
         self.key.clear();
         self.values.clear();
@@ -121,12 +121,12 @@ impl Shape {
         true
     }
 
-    /// What tells it from other shapes.
+    /// The key that identifies the shape.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// The statement, with parameters.
+    /// The statement's text, with parameters.
     pub(crate) fn text(&self) -> &str {
         &self.key[..self.text_len]
     }
@@ -141,7 +141,7 @@ impl Shape {
 }
 
 impl<'s> Reader<'s> {
-    /// `None` for a statement that is not about rows.
+    /// Returns `None` for a statement that does not read or change rows.
     fn new(sql: &'s str, mode: TextMode) -> Option<Reader<'s>> {
         let begin = sql.trim_start().as_bytes();
         let verb: [u8; 4] = begin.first_chunk::<4>()?.map(|byte| byte.to_ascii_lowercase());
@@ -232,7 +232,7 @@ impl<'s> Reader<'s> {
             (_, Value::Text(_)) => 't',
             (_, Value::Int(_) | Value::UInt(_)) => 'i',
             (_, Value::Double(_)) => 'f',
-            // One for each number of digits behind the point.
+            // One kind for each number of digits after the decimal point.
             (_, Value::Decimal(number)) => char::from(b'A' + number.scale()),
             _ => 'd',
         });
@@ -245,7 +245,7 @@ impl<'s> Reader<'s> {
         self.levels[self.levels.len() - 1].zone
     }
 
-    /// Whether a literal here may be taken out.
+    /// Whether a literal at this place may be extracted.
     fn takes_value(&self) -> bool {
         let level = self.levels[self.levels.len() - 1];
         match (level.zone, self.before) {
@@ -258,8 +258,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Whether what follows a literal leaves it one: no other text that would join it, and in a row
-    /// nothing but the row's end or its next value.
+    /// Whether a literal is complete, given the next token. No adjacent string literal may follow
+    /// that would be concatenated. In a row, only the row's end or the next value may follow.
     fn stands_alone(&mut self) -> Option<bool> {
         let here = self.at;
         self.skip_space()?;
@@ -279,7 +279,7 @@ impl<'s> Reader<'s> {
         let list = self.after_in && self.before == Before::Other;
         let zone = match outer.zone {
             Zone::Rows => Zone::Row,
-            // Calls in a row are left as they are.
+            // Literals in calls within a row are not extracted.
             Zone::Row => Zone::Off,
             zone => zone,
         };
@@ -294,7 +294,7 @@ impl<'s> Reader<'s> {
         (!self.levels.is_empty()).then_some(())
     }
 
-    /// Reads the first row of VALUES, then goes over all that follow it.
+    /// Reads the first row of VALUES, then skips all following rows.
     fn first_row(&mut self, out: &mut Shape) -> Option<()> {
         let begin = out.key.len();
         self.row(&mut out.key, Some(&mut out.values))?;
@@ -330,7 +330,7 @@ impl<'s> Reader<'s> {
         Some(())
     }
 
-    /// Reads a row from behind its `(` to behind its `)`.
+    /// Reads a row, from after its `(` to after its `)`.
     fn row(&mut self, text: &mut String, mut values: Option<&mut Vec<Value>>) -> Option<()> {
         let depth = self.levels.len();
         loop {
@@ -378,11 +378,11 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes the word from `start` to here; `true` for NULL. `None` where the statement is none to
-    /// take apart.
+    /// Processes the word from `start` to here. Returns `true` for NULL, and `None` if the
+    /// statement cannot have a shape.
     fn word(&mut self, start: usize) -> Option<bool> {
         let word = &self.sql[start..self.at];
-        // After a point, and in quotes, words are names.
+        // After a period, and in quotes, words are names.
         let name =
             matches!(word.as_bytes()[0], b'`' | b'"') || start > 0 && self.bytes[start - 1] == b'.';
         let mut lower = [0; 12];
@@ -405,7 +405,7 @@ impl<'s> Reader<'s> {
                 return Some(false);
             }
             b"null" => return Some(true),
-            // Elsewhere it is a name as any other.
+            // Elsewhere it is an ordinary name.
             b"offset" if self.zone() != Zone::Limit => return Some(false),
             b"limit" | b"offset" => {
                 self.names &= self.levels.len() > 1;
@@ -423,7 +423,7 @@ impl<'s> Reader<'s> {
             b"select" | b"from" | b"group" | b"order" | b"having" | b"union" | b"intersect"
             | b"except" | b"join" | b"for" | b"lock" | b"window" | b"with" | b"partition"
             | b"procedure" | b"into" | b"as" => Zone::Off,
-            // Words whose operands are more than values.
+            // Words whose operands are not only values.
             b"match" | b"against" | b"interval" | b"returning" => return None,
             _ => return Some(false),
         };
@@ -435,8 +435,8 @@ impl<'s> Reader<'s> {
         Some(false)
     }
 
-    /// Skips white space and comments; whether there were any. `None` for a comment that means
-    /// something.
+    /// Skips white space and comments. Returns whether there were any, and `None` for a comment
+    /// with a meaning.
     fn skip_space(&mut self) -> Option<bool> {
         let start = self.at;
         loop {
@@ -457,8 +457,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads a token. With `sign`, a minus before a number is part of it; a text's value is made
-    /// only where it is wanted.
+    /// Reads a token. A minus before a number can be part of the number. The value of a string
+    /// literal is only built if `wanted`.
     fn piece(&mut self, wanted: bool) -> Option<ShapeToken> {
         let Some(byte) = self.bytes.get(self.at).copied() else { return Some(ShapeToken::End) };
         let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);
@@ -472,7 +472,7 @@ impl<'s> Reader<'s> {
             byte if is_word_byte(byte) => {
                 let len = self.bytes[self.at..].iter().take_while(|b| is_word_byte(**b)).count();
                 self.at += len;
-                // x'..', n'..', _utf8'..': the text is part of the word.
+                // x'..', n'..', _utf8'..': the string literal belongs to the word.
                 (!matches!(self.bytes.get(self.at), Some(b'\'' | b'"'))).then_some(ShapeToken::Word)
             }
             b'(' | b')' | b',' | b'.' | b'*' | b'+' | b'/' | b'%' | b'~' | b'^' => {
@@ -485,7 +485,7 @@ impl<'s> Reader<'s> {
                 (self.at == self.bytes.len()).then_some(ShapeToken::End)
             }
             b'=' | b'<' | b'>' | b'!' | b'-' | b'|' | b'&' => self.operator(),
-            // `@`, `?`, `:` and what nobody knows.
+            // `@`, `?`, `:` and unknown characters.
             _ => None,
         }
     }
@@ -495,7 +495,7 @@ impl<'s> Reader<'s> {
         let len = rest.iter().take_while(|byte| b"=<>!-|&".contains(byte)).count();
         self.at += len;
         let text = &rest[..len];
-        // A sign that follows a comparison is its operand's.
+        // A sign after a comparison belongs to the operand.
         for comparison in [&b"<=>"[..], b"<=", b">=", b"<>", b"!=", b"=", b"<", b">"] {
             if text == comparison {
                 return Some(ShapeToken::Comparison);
@@ -566,7 +566,7 @@ impl<'s> Reader<'s> {
                     Some('r') => out.push('\r'),
                     Some('t') => out.push('\t'),
                     Some('Z') => out.push('\u{1A}'),
-                    // For LIKE they stay escaped.
+                    // These stay escaped, for LIKE.
                     Some(other @ ('%' | '_')) => out.extend(['\\', other]),
                     Some(other) => out.push(other),
                     None => {}
@@ -673,11 +673,12 @@ impl Reader<'_> {
 #[path = "shape_tests.rs"]
 mod tests;
 
-/// Gives the parameters of one row after another, for a statement that was bound for one.
+/// Returns the parameters of one row after the other, for a statement that was bound for a single
+/// row.
 pub(crate) trait RowSource {
-    /// Reads the next row's into `params`; `false` past the last.
+    /// Reads the next row's parameters into `params`. Returns `false` after the last row.
     fn next(&mut self, params: &mut Vec<Value>) -> Result<bool>;
 
-    /// Begins again.
+    /// Starts again with the first row.
     fn rewind(&mut self);
 }

@@ -104,7 +104,7 @@ fn rows_are_read_one_at_a_time() {
     assert!(shape.rows("INSERT INTO t VALUES (1)", TextMode::default()).is_none());
 }
 
-/// A literal means the same, whether it is taken out or parsed.
+/// An extracted literal has the same value as a parsed one.
 #[test]
 fn literals_mean_what_the_parser_says() {
     let texts = [

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::errors::{Result, SqlError};
 
-/// The word a token is, in lower case; empty for others.
+/// The word of a token, in lower case; empty if the token is not a word.
 pub(crate) fn word(token: Option<&Token>) -> String {
     match token {
         Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
@@ -15,7 +15,7 @@ pub(crate) fn word(token: Option<&Token>) -> String {
     }
 }
 
-/// Database and table of a name's parts.
+/// The database and the table that a name's parts denote.
 pub(crate) fn path_of(parts: &[String], database: Option<&str>) -> Result<(String, String)> {
     match parts {
         [name] => {
@@ -27,7 +27,7 @@ pub(crate) fn path_of(parts: &[String], database: Option<&str>) -> Result<(Strin
     }
 }
 
-/// The parts of a name that tokens are.
+/// The parts of the name that the tokens form.
 pub(crate) fn parts_of(tokens: &[Token]) -> Result<Vec<String>> {
     let names = tokens.iter().step_by(2);
     let dots = tokens.iter().skip(1).step_by(2);
@@ -41,7 +41,7 @@ pub(crate) fn parts_of(tokens: &[Token]) -> Result<Vec<String>> {
     Ok(names.map(|token| name_of(Some(token))).collect())
 }
 
-/// Database and table of a name.
+/// The database and the table that a name denotes.
 pub(crate) fn path(name: &ast::ObjectName, database: Option<&str>) -> Result<(String, String)> {
     let part = |part: &ast::ObjectNamePart| match part {
         ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
@@ -50,7 +50,7 @@ pub(crate) fn path(name: &ast::ObjectName, database: Option<&str>) -> Result<(St
     path_of(&name.0.iter().map(part).collect::<Vec<_>>(), database)
 }
 
-/// The tables that a statement names, anywhere in it.
+/// All tables that a statement names, wherever it names them.
 pub(crate) fn tables_of(
     statement: &ast::Statement,
     database: Option<&str>,
@@ -88,7 +88,7 @@ pub(crate) fn name_of(token: Option<&Token>) -> String {
     }
 }
 
-/// Splits tokens at the commas that stand in no parentheses.
+/// Splits tokens at the commas outside parentheses.
 pub(crate) fn split_commas(tokens: &[Token]) -> Vec<Vec<Token>> {
     let (mut parts, mut depth) = (vec![Vec::new()], 0);
     for token in tokens {

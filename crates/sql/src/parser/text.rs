@@ -9,21 +9,21 @@ use super::dialect::Dialects;
 use super::memory::TextMemory;
 use crate::errors::{Result, SqlError};
 
-/// What `sql_mode` says of how text is read.
+/// The parts of `sql_mode` that affect how text is tokenized.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct TextMode {
-    /// `"a"` is a name, not a text.
+    /// `"a"` is a name, not a string literal.
     pub(crate) ansi_quotes: bool,
-    /// `a || b` joins texts, and is not OR.
+    /// `a || b` concatenates texts and does not mean OR.
     pub(crate) pipes_as_concat: bool,
-    /// A backslash in a text is a backslash.
+    /// A backslash in a string literal stands for itself.
     pub(crate) no_backslash_escapes: bool,
-    /// REAL is FLOAT, and not DOUBLE.
+    /// REAL means FLOAT and not DOUBLE.
     pub(crate) real_as_float: bool,
 }
 
 impl TextMode {
-    /// Of the names in a `sql_mode`.
+    /// The mode for the names in a `sql_mode`.
     pub(crate) fn of(sql_mode: &str) -> TextMode {
         let mut mode = TextMode::default();
         for name in sql_mode.split(',') {
@@ -39,11 +39,11 @@ impl TextMode {
     }
 }
 
-/// The version that the numbers of comments are compared with.
+/// The server version with which the numbers of version comments are compared.
 const COMMENT_VERSION: u64 = 80_036;
 
-/// Opens `/*!40101 ... */`, whose content is meant for servers of that version or later.
-/// `/*M! ... */` is for MariaDB alone, and stays a comment.
+/// Opens version comments such as `/*!40101 ... */`, whose content is for servers of that version
+/// or later. `/*M! ... */` is for MariaDB only and stays a comment.
 pub(super) fn open_version_comments(sql: &str, mode: TextMode) -> Cow<'_, str> {
     if find(sql.as_bytes(), b"/*!").is_none() {
         return Cow::Borrowed(sql);
@@ -94,15 +94,15 @@ pub(super) fn open_version_comments(sql: &str, mode: TextMode) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `--` begins a comment where white space, a control character or the end follows; `5--3` is
-/// eight.
+/// Whether `--` begins a comment: it does if white space, a control character or the end follows.
+/// So `5--3` is eight.
 pub(super) fn is_line_comment(rest: &[u8]) -> bool {
     rest.starts_with(b"--")
         && rest.get(2).is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
 }
 
-/// How many digits of a version begin the bytes, and the number they are: five, or six. Fewer are
-/// no version.
+/// The number of digits of the version with which the bytes begin, five or six, and the version.
+/// Fewer digits are not a version.
 fn version_of(bytes: &[u8]) -> (usize, u64) {
     let digits = bytes.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
     if digits < 5 {
@@ -115,16 +115,15 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Splits text into the tokens of its statements, each with its own text's tokens only. What they
-/// take is charged before.
+/// Splits text into the tokens of its statements. Their memory is charged before.
 ///
 /// # Errors
-/// 1064 and 1300 for what is no text of SQL, 1041 where the tokens do not fit the budget.
+/// 1064 and 1300 for text that is not valid SQL, 1041 if the tokens do not fit the budget.
 pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Result<Vec<Vec<Token>>> {
     let opened = open_version_comments(sql, mode);
     let count = memory.admit_text(&opened, mode)?;
     let dialect = Dialects { backslash: !mode.no_backslash_escapes, ansi_quotes: mode.ansi_quotes };
-    // With room for all of them they never move to a larger place.
+    // With enough capacity for all of them, they are never reallocated.
     let mut tokens = Vec::with_capacity(count);
     Tokenizer::new(&dialect, &opened)
         .tokenize_with_location_into_buf(&mut tokens)
@@ -158,10 +157,10 @@ pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Resul
     Ok(statements)
 }
 
-/// The token that the parser is to read in the place of one.
+/// The token that the parser reads in place of the given one.
 fn as_read(token: Token, mode: TextMode) -> Token {
     match token {
-        // A comment parts words as white space does.
+        // A comment separates words, as white space does.
         Token::Whitespace(
             Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_),
         ) => Token::Whitespace(Whitespace::Space),
@@ -184,7 +183,7 @@ fn as_read(token: Token, mode: TextMode) -> Token {
     }
 }
 
-/// Refuses a quoted name with characters that no name has (NAME-4 in `names`).
+/// Refuses a quoted name with invalid characters (NAME-4 in `names`).
 fn check_characters(name: &str) -> Result<()> {
     if name.contains('\0') {
         return Err(SqlError::syntax(format!("near '`{}'", name.replace('\0', ""))));

@@ -17,46 +17,48 @@ use crate::catalog::{ColumnDef, Cover, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, List, Op, row_parts};
 
-/// A way to a table's rows.
+/// An access path to a table's rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
-    /// The index; the rows themselves, in order of the primary key, where it is `None`.
+    /// The index; `None` means the rows themselves, in the order of the primary key.
     pub(crate) index: Option<usize>,
-    /// Values of its first columns; one that is NULL finds rows that are.
+    /// The values that its first columns must equal. A NULL value finds rows with NULL.
     pub(crate) equal: Vec<Expr>,
-    /// Where the next column lies, or the next few: in any of these. Anywhere, when there are none.
+    /// The intervals of the next column, or of the next few columns. A row must be in one of these;
+    /// there is no restriction if this is empty.
     pub(crate) intervals: Vec<Interval>,
     pub(crate) backward: bool,
-    /// Whether the query counts on its order.
+    /// Whether the query relies on the order of the access.
     pub(crate) ordered: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
-    /// Which of the source's tests say no more than the equalities and intervals do, and so hold
-    /// for all that is found where those are looked up as they are.
+    /// The source's tests that the equalities and intervals already imply. They hold for all found
+    /// rows if the values can be looked up exactly.
     pub(crate) answered: Vec<usize>,
-    /// How the index's entries give all that the query reads, where they do and are read alone.
+    /// How the index's entries provide all columns that the query reads, if they do and the rows
+    /// are not read.
     pub(crate) cover: Option<Cover>,
 }
 
-/// An end of an interval, and whether it belongs to it.
+/// An end of an interval, and whether the interval includes it.
 pub(crate) type Bound = (Expr, bool);
 
-/// Values of a column, or of several that follow each other in an index.
+/// Values of a column, or of several consecutive columns of an index.
 #[derive(Clone, Debug)]
 pub(crate) enum Interval {
-    /// Equal to an item of a list: the first column to this part of the item, the next one to the
-    /// next of these parts.
+    /// The columns equal an item of a list: the first column equals the item's part with the first
+    /// of these numbers, and so on.
     Listed(Arc<List>, SmallVec<[usize; 2]>),
-    /// Equal to a value; in none where that is NULL.
+    /// Equal to a value. If the value is NULL, no row is in the interval.
     Point(Expr),
-    /// Equal to a value, or NULL as it is.
+    /// Equal to a value, or both are NULL.
     Same(Expr),
-    /// Never NULL.
+    /// Between bounds, and not NULL.
     Range { low: Option<Bound>, high: Option<Bound> },
 }
 
 impl Interval {
-    /// What it is between, or what its points are.
+    /// The values of its bounds or points.
     fn values(&self) -> impl Iterator<Item = &Expr> {
         let (one, other, list) = match self {
             Interval::Listed(list, _) => (None, None, Some(list.values())),
@@ -68,12 +70,12 @@ impl Interval {
         one.into_iter().chain(other).chain(list.into_iter().flatten())
     }
 
-    /// How many ranges of keys it is, at the most.
+    /// The most key ranges that it can have.
     pub(crate) fn count(&self) -> usize {
         if let Interval::Listed(list, _) = self { list.items().len() } else { 1 }
     }
 
-    /// How many columns it is about.
+    /// The number of columns that it restricts.
     fn width(&self) -> usize {
         if let Interval::Listed(_, parts) = self { parts.len() } else { 1 }
     }
@@ -88,14 +90,14 @@ impl Interval {
 }
 
 impl Access {
-    /// Whether where it looks is known without calls and other queries ([`Expr::is_plain`]).
+    /// Whether its key values are known without calls and other queries ([`Expr::is_plain`]).
     pub(crate) fn is_plain(&self) -> bool {
         let values = self.intervals.iter().flat_map(Interval::values);
         self.equal.iter().chain(values).all(Expr::is_plain)
     }
 }
 
-/// All rows, as they lie.
+/// All rows, in the order of the table.
 pub(crate) static WHOLE: Access = Access {
     index: None,
     equal: Vec::new(),
@@ -113,7 +115,7 @@ impl Access {
         self.equal.is_empty() && self.intervals.is_empty()
     }
 
-    /// The values that its rows are found by.
+    /// The values by which its rows are found.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Expr> {
         self.equal.iter().chain(self.intervals.iter().flat_map(Interval::values))
     }
@@ -125,12 +127,12 @@ impl Access {
         }
     }
 
-    /// Whether it looks up the items of a list.
+    /// Whether the access looks up the items of a list.
     fn has_list(&self) -> bool {
         self.intervals.iter().any(|interval| matches!(interval, Interval::Listed(..)))
     }
 
-    /// How EXPLAIN calls it.
+    /// The access type that EXPLAIN shows.
     pub(crate) fn name(&self, table: &TableDef) -> &'static str {
         match (self.point, self.is_full(), self.index) {
             (true, ..) => "const",
@@ -142,7 +144,7 @@ impl Access {
         }
     }
 
-    /// How much it seems to narrow, before anything is known of the data.
+    /// The estimated selectivity, without knowledge of the data.
     fn score(&self) -> usize {
         let last = match self.intervals.as_slice() {
             [] => 0,
@@ -157,7 +159,7 @@ impl Access {
     }
 }
 
-/// Whether an expression can be evaluated when the slots that `known` says are filled.
+/// Whether an expression can be evaluated when the slots are filled that `known` accepts.
 pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {
@@ -169,14 +171,14 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     all
 }
 
-/// A column of an index, for which conditions are looked through.
+/// A column of an index for which usable conditions are searched.
 struct SoughtColumn<'t> {
     column: &'t ColumnDef,
     slot: usize,
     known: &'t dyn Fn(usize) -> bool,
 }
 
-/// From so many points on, reading the whole table is worth a thought.
+/// With this many points or more, a scan of the whole table is considered too.
 const POINTS_MANY: usize = 64;
 
 impl SoughtColumn<'_> {
@@ -192,15 +194,16 @@ impl SoughtColumn<'_> {
         !matches!(expr, Expr::Tuple(_)) && available(expr, self.known)
     }
 
-    /// Whether the index's order serves comparisons by a collation. One that tells more apart finds
-    /// its equals among the index's equals.
+    /// Whether the index can serve comparisons by a collation. For a collation that distinguishes
+    /// more values, the equal values are among those that the index finds as equal.
     fn fits(&self, collation: Collation, range: bool) -> bool {
         !self.column.ty.is_text()
             || collation == self.column.collation
             || (!range && self.column.collation.is_coarser_than(collation))
     }
 
-    /// Where the column lies in rows that a condition holds for; `None` when it may lie anywhere.
+    /// The intervals of the column for which a condition can hold; `None` if the condition does not
+    /// restrict the column.
     fn intervals(&self, expr: &Expr) -> Option<Vec<Interval>> {
         match expr {
             Expr::Binary(Op::Or, a, b, _) => {
@@ -240,7 +243,7 @@ impl SoughtColumn<'_> {
 
     fn comparison(&self, op: Op, value: &Expr, collation: Collation) -> Option<Interval> {
         let range = !matches!(op, Op::Eq | Op::NullEq);
-        // An ENUM's key is its number, which is not what a range compares.
+        // The key of an ENUM is its number, but ranges do not compare by number.
         if !self.fits(collation, range) || (range && matches!(self.column.ty, ColumnType::Enum(_)))
         {
             return None;
@@ -254,8 +257,8 @@ impl SoughtColumn<'_> {
         })
     }
 
-    /// The best that conditions say which all hold: a single point, else several, else a range
-    /// between the bounds that different conditions give.
+    /// The narrowest intervals for a conjunction of conditions: a single point, else several
+    /// points, else a range between bounds, which different conditions may provide.
     fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Narrowest> {
         let mut best: Option<Narrowest> = None;
         let (mut low, mut high) = (None, None);
@@ -263,7 +266,7 @@ impl SoughtColumn<'_> {
         let found = conditions.enumerate();
         for (at, found) in found.filter_map(|(at, expr)| Some((at, self.intervals(expr)?))) {
             if let [Interval::Range { low: l, high: h }] = found.as_slice() {
-                // What there is already another for is left out.
+                // A bound is left out if there already is one for that end.
                 if !(l.is_some() && low.is_some() || h.is_some() && high.is_some()) {
                     from.push(at);
                 }
@@ -287,7 +290,7 @@ impl SoughtColumn<'_> {
         best
     }
 
-    /// Whether the intervals of a condition have all that it says, and nothing else.
+    /// Whether the intervals of a condition are equivalent to it.
     fn is_all(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Binary(Op::Or, a, b, _) => self.is_all(a) && self.is_all(b),
@@ -303,21 +306,21 @@ impl SoughtColumn<'_> {
     }
 }
 
-/// How many ranges of keys intervals are, at the most.
+/// The most key ranges that intervals can have.
 fn count(intervals: &[Interval]) -> usize {
     intervals.iter().map(Interval::count).sum()
 }
 
-/// What conditions that all hold say of a column.
+/// The restriction of a column by a conjunction of conditions.
 struct Narrowest {
     intervals: Vec<Interval>,
-    /// The conditions that the intervals are from, and from no others, each with all of its own.
+    /// The conditions from which the intervals come. The intervals of each are used completely.
     from: Vec<usize>,
 }
 
 impl Narrowest {
-    /// Whether this narrows an index's next column more than rows of a list do that column and
-    /// others.
+    /// Whether this restricts an index's next column more than a list of rows restricts that column
+    /// and others.
     fn is_better_than(&self, rows: &Interval) -> bool {
         match self.intervals.as_slice() {
             [Interval::Point(_) | Interval::Same(_)] => true,
@@ -329,16 +332,16 @@ impl Narrowest {
     }
 }
 
-/// Which indexes a table's hints leave: `None` among them is the primary key.
+/// The indexes that a table's hints allow. `None` among them is the primary key.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hints {
     barred: Vec<Option<usize>>,
-    /// Whether the table is read whole only where no index serves.
+    /// Whether a full table scan is only allowed if no index can be used.
     forced: bool,
 }
 
 impl Hints {
-    /// Reads USE, FORCE and IGNORE INDEX.
+    /// Interprets USE, FORCE and IGNORE INDEX.
     ///
     /// # Errors
     /// 1176 for an index that the table does not have; 1235 for a hint about sorting or grouping
@@ -384,7 +387,8 @@ impl Hints {
     }
 }
 
-/// All rows: as they lie, or by the shortest entries of an index that covers the query.
+/// The access to all rows: the table itself, or the index with the shortest entries among those
+/// that cover the query.
 pub(crate) fn whole(
     table: &TableDef,
     hints: &Hints,
@@ -403,9 +407,9 @@ pub(crate) fn whole(
     }
 }
 
-/// The ways to a table's rows, for conditions that all hold of them: the one that seems best first.
-/// Others follow where only the data can tell which is better. `cover` says how an index covers the
-/// query, if it does.
+/// The access paths to the rows of a table that satisfy a conjunction of conditions, the apparently
+/// best one first. Others follow if only the data can decide which is better. `cover` tells how an
+/// index covers the query, if it does.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
@@ -429,8 +433,7 @@ pub(crate) fn choose_access(
     }
     let points =
         best.intervals.iter().all(Interval::is_point) && count(&best.intervals) < POINTS_MANY;
-    // By entries alone no row is read that need not be, but many keys may be looked up for few
-    // rows.
+    // A covering index reads no unnecessary rows, but many lookups may find few rows.
     let dear = best.cover.is_none() && (best.index.is_some() || best.has_list());
     let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
@@ -447,7 +450,7 @@ fn index_access(
 ) -> Access {
     let mut access = Access { index, ..Access::default() };
     let parts = access.parts(table);
-    // A unique index keeps any number of rows that are NULL.
+    // A unique index may have any number of rows with NULL.
     let mut nulls = false;
     for part in parts {
         if part.prefix.is_some() {
@@ -485,8 +488,8 @@ fn index_access(
     access
 }
 
-/// The rows of values that a list gives for the first of an index's columns, and for as many as it
-/// has in their order.
+/// The rows of values that a list provides for the first columns of an index, for as many
+/// consecutive ones as possible.
 fn listed_rows(
     table: &TableDef,
     parts: &[IndexPart],
@@ -513,9 +516,9 @@ fn listed_rows(
     found.max_by_key(|rows| (rows.width(), std::cmp::Reverse(rows.count())))
 }
 
-/// Which of a source's conditions an access answers, for values that can be looked up as they are:
-/// those that its equalities and intervals have come from. It is the only source, so that all that
-/// was known of it is there again.
+/// The conditions of a source that an access implies if its values can be looked up exactly. These
+/// are the conditions from which its equalities and intervals come. It must be the only source,
+/// because the restrictions are derived again here.
 pub(crate) fn answered(
     table: &TableDef,
     access: &Access,
@@ -527,13 +530,14 @@ pub(crate) fn answered(
         Interval::Listed(list, _) => list.collations().len() > 1,
         _ => false,
     };
-    // A list of rows is looked up by some of its columns at the least, and is asked again.
+    // A list of rows may be looked up by only some of its columns, so its condition is checked
+    // again.
     let one = !access.intervals.is_empty() && !access.intervals.iter().any(is_of_rows);
     let looked_up = access.equal.len() + usize::from(one);
     for part in &access.parts(table)[..looked_up] {
         let column = &table.columns[part.column];
         if !matches!(column.ty, ColumnType::Int { .. }) {
-            // What these are compared as is not always what an index has in order.
+            // Comparisons of these types do not always agree with the index's order.
             continue;
         }
         let target = SoughtColumn { column, slot: offset + part.column, known: &|_| false };

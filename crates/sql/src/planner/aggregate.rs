@@ -43,7 +43,7 @@ impl AggregateKind {
         })
     }
 
-    /// Whether it takes its arguments as numbers.
+    /// Whether the aggregate uses its arguments as numbers.
     pub(crate) fn is_arithmetic(self) -> bool {
         use AggregateKind as K;
         !matches!(self, K::Count | K::Min | K::Max | K::GroupConcat)
@@ -74,7 +74,7 @@ impl AggregateKind {
             AggregateKind::Sum => (decimal(exact(22, 0)), true),
             AggregateKind::Avg => (decimal(exact(4, 4)), true),
             AggregateKind::Min | AggregateKind::Max => match arg {
-                // The least and the greatest by name, and no member any more.
+                // MIN and MAX compare members by name, and their result is text.
                 Some(ColumnType::Enum(_) | ColumnType::Set(_)) => (ColumnType::VarChar(255), true),
                 _ => (arg.cloned().unwrap_or(ColumnType::BIGINT), true),
             },
@@ -102,7 +102,7 @@ pub(crate) struct Aggregate {
 }
 
 impl Aggregate {
-    /// What it looks at of a row.
+    /// The expressions that it evaluates for each row.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(self.order.iter().map(|(expr, ..)| expr))
     }

@@ -8,10 +8,10 @@ use super::query_plan::{SelectPlan, SourceKind};
 use crate::catalog::TableDef;
 use crate::expression::{Context, Expr};
 
-/// Columns that have a bit of their own.
+/// The number of columns with a bit of their own.
 const COLUMNS: usize = 63;
 
-/// These columns of a table's rows; whole rows, where one of them has no bit.
+/// These columns of a table's rows, or whole rows if one of them has no bit.
 pub(crate) fn columns_read(
     table: &TableDef,
     columns: impl IntoIterator<Item = usize>,
@@ -26,7 +26,7 @@ pub(crate) fn columns_read(
     ColumnsRead { columns: bits, layout: table.schema, same: are_same }
 }
 
-/// What expressions over one table, whose columns begin the row, read of it.
+/// The columns that expressions read of a table whose columns are first in the row.
 pub(crate) fn columns_of<'e>(
     table: &TableDef,
     exprs: impl IntoIterator<Item = &'e Expr>,
@@ -39,12 +39,12 @@ pub(crate) fn columns_of<'e>(
             _ => {}
         });
     }
-    // Behind the columns is the key, by which the row is remembered anyway.
+    // After the columns comes the key, which is recorded anyway.
     used.retain(|slot| *slot < table.columns.len());
     if all { ColumnsRead::ALL } else { columns_read(table, used) }
 }
 
-/// Tells the transaction what a query reads of its tables.
+/// Reports to the transaction the columns that a query reads of its tables.
 pub(crate) fn note_columns(context: &Context<'_>, plan: &SelectPlan) {
     for source in &plan.sources {
         let SourceKind::Table(table) = &source.kind else { continue };
@@ -56,8 +56,8 @@ pub(crate) fn note_columns(context: &Context<'_>, plan: &SelectPlan) {
     }
 }
 
-/// Whether rows of this layout have equal values in the columns. A value has the same bytes
-/// wherever it was written.
+/// Whether two rows of this layout have equal values in the columns. Equal values are always stored
+/// as the same bytes.
 fn are_same(read: &ColumnsRead, old: &[u8], new: &[u8]) -> bool {
     let (Ok(old), Ok(new)) = (RowReader::new(old), RowReader::new(new)) else { return false };
     let mut columns = (0..COLUMNS).filter(|column| read.columns >> column & 1 == 1);

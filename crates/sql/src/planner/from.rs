@@ -25,9 +25,9 @@ pub(crate) struct From<'a, 'b> {
     pub(crate) conditions: Vec<Expr>,
     pub(crate) width: usize,
     pub(crate) straight: bool,
-    /// What `*` stands for: tables and their columns.
+    /// The tables and columns for which `*` stands.
     pub(crate) shown: Vec<(usize, usize)>,
-    /// Whether the query locks the rows of its tables, by rights of its own (NEED-4).
+    /// Whether the query locks the rows of its tables, which needs separate privileges (NEED-4).
     pub(crate) locks: bool,
 }
 
@@ -179,7 +179,8 @@ impl From<'_, '_> {
         Ok(())
     }
 
-    /// What `*` shows of a join: the columns that it joins by, once, then the rest of each side.
+    /// The columns that `*` shows of a join: the join columns once, then the other columns of each
+    /// side.
     fn joined(
         &self,
         names: &[String],
@@ -266,7 +267,7 @@ impl From<'_, '_> {
     }
 }
 
-/// Whether a name stands for no table: DUAL, not quoted.
+/// Whether a name is an unquoted DUAL, which stands for no table.
 fn is_dual(name: &ast::ObjectName) -> bool {
     match name.0.as_slice() {
         [ast::ObjectNamePart::Identifier(ident)] => {
@@ -276,7 +277,7 @@ fn is_dual(name: &ast::ObjectName) -> bool {
     }
 }
 
-/// Refuses DUAL beside tables: it stands alone.
+/// Refuses DUAL together with tables.
 pub(crate) fn check_dual(from: &[ast::TableWithJoins]) -> Result<()> {
     let factors = from.iter().flat_map(|tables| {
         std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
@@ -289,7 +290,7 @@ pub(crate) fn check_dual(from: &[ast::TableWithJoins]) -> Result<()> {
     if dual && count > 1 { Err(SqlError::syntax("near 'DUAL'")) } else { Ok(()) }
 }
 
-/// The columns of a stored or virtual table that a query reads, and may lock.
+/// The columns of a stored or virtual table that a query reads and possibly locks.
 fn named_table(
     names: Names<'_>,
     path: &[String],

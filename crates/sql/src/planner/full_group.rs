@@ -19,14 +19,14 @@ pub(crate) struct Grouped<'a> {
     pub(crate) sources: &'a [Source],
     pub(crate) conditions: &'a [Expr],
     pub(crate) group: &'a [Expr],
-    /// Slots from here on are those of aggregates.
+    /// The first slot of the aggregates.
     pub(crate) width: usize,
-    /// How many queries enclose this one.
+    /// The number of queries that enclose this one.
     pub(crate) level: usize,
 }
 
 impl Grouped<'_> {
-    /// Checks the clauses that see groups.
+    /// Checks the clauses that are evaluated over groups.
     pub(crate) fn check_clauses(
         &self,
         projections: &[Typed],
@@ -38,7 +38,7 @@ impl Grouped<'_> {
         self.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))
     }
 
-    /// Checks expressions of one clause.
+    /// Checks the expressions of one clause.
     fn check<'e>(&self, clause: &str, exprs: impl Iterator<Item = &'e Expr>) -> Result<()> {
         let same = self.same_in_group();
         let grouped: HashSet<String> = self.group.iter().map(|e| format!("{e:?}")).collect();
@@ -50,8 +50,8 @@ impl Grouped<'_> {
         Ok(())
     }
 
-    /// A column of this query that an expression of the query at `level` names outside of
-    /// aggregates, and that may differ within a group.
+    /// A column of this query that an expression of the query at `level` uses outside aggregates,
+    /// and whose value may differ within a group.
     fn stray(
         &self,
         expr: &Expr,

@@ -9,8 +9,8 @@ use super::query_plan::{SelectPlan, Source, SourceKind};
 use crate::catalog::TableDef;
 use crate::expression::{Expr, Op};
 
-/// Puts the sources in the order they are read, chooses their access, and gives each condition to
-/// the first source at which it can be checked.
+/// Puts the sources in the order in which they are read, chooses their access, and assigns each
+/// condition to the first source at which it can be checked.
 pub(crate) fn arrange(
     sources: Vec<Source>,
     mut conditions: Vec<Expr>,
@@ -51,7 +51,8 @@ pub(crate) fn arrange(
         let mut source = rest.remove(at);
         (source.access, source.others) = access;
         if !placed.is_empty() {
-            // For each row of those before, the rules must do.
+            // For each row of the earlier sources, the access must be chosen by rules, not by the
+            // data.
             source.others.clear();
         }
         known.push(source.offset..source.offset + source.width);
@@ -72,8 +73,9 @@ pub(crate) fn arrange(
     placed
 }
 
-/// Whether an index could find rows by a condition: `false` for a column compared with one whose
-/// values it cannot look up. The index would be read whole for each row of those before.
+/// Whether an index can find rows by a condition. It cannot if a column is compared with another
+/// one whose values the index cannot look up. The whole index would then be read for each row of
+/// the earlier sources.
 fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source]) -> bool {
     let Expr::Binary(op, a, b, _) = expr else { return true };
     let (Expr::Column(a), Expr::Column(b)) = (&**a, &**b) else { return true };
@@ -86,7 +88,7 @@ fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source
     !op.is_comparison() || (serves(*a, *b) && serves(*b, *a))
 }
 
-/// The type of a source's column, where it is one and that is known.
+/// The type of a source's column, if the slot is one and the type is known.
 fn type_of(source: &Source, slot: usize) -> Option<&ColumnType> {
     let at = slot.checked_sub(source.offset)?;
     match &source.kind {
@@ -111,7 +113,7 @@ fn joins(expr: &Expr, source: &Source, filled: &dyn Fn(usize) -> bool) -> bool {
     hash_pair(expr, &own, filled).is_some()
 }
 
-/// The sides of an equality between a source and those before it: its own side first.
+/// The sides of an equality between a source and earlier ones, its own side first.
 fn hash_pair(
     expr: &Expr,
     own: &std::ops::Range<usize>,
@@ -129,7 +131,7 @@ fn hash_pair(
     }
 }
 
-/// Drops the sort where the only table's index gives the order.
+/// Omits the sort if an index of the only table provides the order.
 pub(crate) fn use_index_order(plan: &mut SelectPlan) {
     let [source] = plan.sources.as_mut_slice() else { return };
     if !plan.grouped && !plan.order.is_empty() && !plan.distinct {
@@ -137,8 +139,8 @@ pub(crate) fn use_index_order(plan: &mut SelectPlan) {
     }
 }
 
-/// Reads a table by the index that gives an order, which is not empty. Answers whether there is
-/// one.
+/// Makes a source be read by an index that provides the given order, which is not empty. Returns
+/// whether there is one.
 pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -> bool {
     let SourceKind::Table(table) = &source.kind else { return false };
     if source.access.point && source.access.index.is_none() {
@@ -155,7 +157,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
             let Expr::Column(slot) = expr else { return None };
             let slot = slot.checked_sub(source.offset)?;
             let column = table.columns.get(slot)?;
-            // An index has text by its column's collation, and the members of an ENUM by number.
+            // An index orders text by its column's collation, and the members of an ENUM by number.
             let fits = match &column.ty {
                 ColumnType::Enum(_) => member,
                 ty => !ty.is_text() || *collation == column.collation,
@@ -181,7 +183,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
                 ..Access::default()
             });
         let ways = std::iter::once(Access::default()).chain(indexes).filter(fits);
-        // Rows as they lie come first, and then by what is read alone.
+        // The table's own order is preferred, and then a covering index.
         match ways.min_by_key(|access| access.index.is_some() && access.cover.is_none()) {
             Some(found) => access = found,
             None => return false,
@@ -196,7 +198,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
     is_ordered
 }
 
-/// Finds which columns of each table anybody asks for: in these expressions, or to join.
+/// Determines the columns of each table that are needed in these expressions or for the join.
 pub(crate) fn find_needed<'e>(sources: &mut [Source], expressions: impl Iterator<Item = &'e Expr>) {
     let mut used: Vec<usize> = Vec::new();
     let mut all = false;
@@ -227,7 +229,7 @@ pub(crate) fn find_needed<'e>(sources: &mut [Source], expressions: impl Iterator
     }
 }
 
-/// A source over one table for UPDATE and DELETE, with the conditions its rows must meet.
+/// A source over one table for UPDATE and DELETE, with the conditions that its rows must satisfy.
 pub(crate) fn plan_table(
     table: &Arc<TableDef>,
     alias: &str,

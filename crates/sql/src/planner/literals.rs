@@ -58,7 +58,7 @@ fn number_literal(text: &str) -> Result<Value> {
         .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
 }
 
-/// The digits of a second that a literal writes.
+/// The number of fractional digits of the seconds in a literal.
 pub(super) fn fraction_digits(text: &str) -> u8 {
     text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
 }

@@ -9,8 +9,8 @@ use super::query_plan::{MinMaxAccess, MinMaxAccesses, SelectPlan, Source};
 use crate::catalog::TableDef;
 use crate::expression::Expr;
 
-/// The ends that a query asks for, where it asks for nothing else of one table and its indexes have
-/// them.
+/// The index ends that answer a query, if it needs only MIN and MAX values of one table and indexes
+/// provide them.
 pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<MinMaxAccesses> {
     if !source.index_only || plan.aggregates.is_empty() {
         return None;
@@ -24,8 +24,8 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
         let [Expr::Column(slot)] = aggregate.args.as_slice() else { return None };
         let column = slot.checked_sub(source.offset).filter(|at| *at < table.columns.len())?;
         let of = &table.columns[column];
-        // Of values that are equal and not the same, any could be found; members are compared by
-        // name, and times shown in a zone.
+        // Of values that are equal but not identical, any could be found. Members are compared by
+        // name, and times are shown in a time zone.
         let told = key::is_exact(&of.ty, of.collation, None)
             && !matches!(of.ty, ColumnType::Enum(_) | ColumnType::Timestamp(_));
         if !told {
@@ -42,8 +42,8 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
     plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(MinMaxAccesses)
 }
 
-/// An access that finds the source's rows in the order of a column, and hardly any that the
-/// conditions do not hold for.
+/// An access that finds the source's rows in the order of a column, and few rows that do not
+/// satisfy the conditions.
 fn in_order_of(source: &Source, table: &TableDef, column: usize) -> Option<Access> {
     let fits = |access: &Access| {
         let part = access.parts(table).get(access.equal.len());

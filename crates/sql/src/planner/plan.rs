@@ -94,7 +94,7 @@ fn plan_here(
     Ok(plan)
 }
 
-/// A query around one in parentheses, with an order and a limit of its own.
+/// A query around one in parentheses, with its own order and limit.
 fn around(inner: QueryPlan) -> QueryPlan {
     QueryPlan {
         columns: inner.columns.clone(),
@@ -110,7 +110,7 @@ fn around(inner: QueryPlan) -> QueryPlan {
     }
 }
 
-/// Whether a query says SQL_CALC_FOUND_ROWS: its first SELECT does.
+/// Whether a query has SQL_CALC_FOUND_ROWS, which is in its first SELECT.
 fn counts_rows(body: &SetExpr) -> bool {
     match body {
         SetExpr::Select(select) => {
@@ -240,7 +240,7 @@ fn plan_set(
     })
 }
 
-/// The column of a set operation, of a column of each side.
+/// The column of a set operation, from a column of each side.
 fn set_column(a: &ResultColumn, b: &ResultColumn) -> Result<ResultColumn> {
     let typed = |column: &ResultColumn| Typed {
         expr: Expr::Column(0),
@@ -323,8 +323,8 @@ fn order_by_result(
         .collect()
 }
 
-/// Binds FROM and WHERE: the tables, the conditions, how wide a row is, and whether the tables keep
-/// their order.
+/// Binds FROM and WHERE. Returns the tables, the conditions, the width of a row, and whether the
+/// tables must keep their order.
 fn bind_from(
     binder: &mut Binder<'_>,
     select: &ast::Select,
@@ -353,7 +353,7 @@ fn bind_from(
     Ok((sources, conditions, width, straight))
 }
 
-/// The conditions that need no table, and the others.
+/// Splits conditions into those that need no table and the others.
 fn split_constant(conditions: Vec<Expr>, sources: &[Source]) -> (Vec<Expr>, Vec<Expr>) {
     // A query without a table has no source to check a condition at, so all of them are checked
     // before its one row, in the order of the WHERE clause.
@@ -441,7 +441,7 @@ fn plan_select(
     })
 }
 
-/// Binds the number of a LIMIT: digits, or a parameter.
+/// Binds the number in a LIMIT: digits or a parameter.
 pub(crate) fn bind_count(binder: &mut Binder<'_>, expr: &ast::Expr) -> Result<Expr> {
     let plain = match expr {
         ast::Expr::Value(value) => match &value.value {
@@ -461,7 +461,7 @@ pub(crate) fn bind_count(binder: &mut Binder<'_>, expr: &ast::Expr) -> Result<Ex
     binder.bind(expr).map(|bound| bound.expr)
 }
 
-/// 1327: a name where only a variable of a stored program could stand.
+/// 1327: a name in a place where only a variable of a stored program is allowed.
 #[cold]
 fn undeclared(name: &ast::Ident) -> SqlError {
     SqlError::new(1327, format!("Undeclared variable: {}", name.value))

@@ -65,7 +65,7 @@ pub(crate) fn project(
     Ok((columns, projections))
 }
 
-/// An expression's text, as the name of its column where it was not named by what was written
+/// An expression's text as the name of its column, if the column was not named by its source text
 /// (`parser/names`).
 fn shown(expr: &ast::Expr) -> String {
     expr.to_string().chars().take(256).collect()
@@ -146,12 +146,12 @@ pub(crate) fn group_by(
     group
 }
 
-/// A number in GROUP BY and ORDER BY means a column of the result.
+/// The position of a result column, if an expression in GROUP BY or ORDER BY is a number.
 fn position(expr: &ast::Expr, columns: usize) -> Result<Option<usize>> {
     let ast::Expr::Value(value) = expr else { return Ok(None) };
     let ast::Value::Number(text, _) = &value.value else { return Ok(None) };
     match text.parse::<usize>() {
-        // A number with a fraction is no position but a constant.
+        // A number with a fraction is a constant, not a position.
         Err(_) if !text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(None),
         Ok(at) if (1..=columns).contains(&at) => Ok(Some(at - 1)),
         _ => Err(SqlError::unknown_column(text, "order clause")),
@@ -167,7 +167,7 @@ pub(crate) fn order_by(
     order
         .iter()
         .map(|by| {
-            // An alias of the result goes before a column of the tables.
+            // An alias of the result takes precedence over a column of the tables.
             let alias = match &by.expr {
                 ast::Expr::Identifier(ident) => {
                     columns.iter().position(|column| column.name.eq_ignore_ascii_case(&ident.value))
@@ -185,7 +185,7 @@ pub(crate) fn order_by(
         .collect()
 }
 
-/// A result column that is no column of a table.
+/// A result column that is not a column of a table.
 pub(crate) fn expression_column(name: &str, typed: &Typed) -> ResultColumn {
     ResultColumn {
         schema: "".into(),

@@ -16,7 +16,7 @@ use super::query_plan::{Direct, Gathering, OrderColumn, SelectPlan, Source, Sour
 use crate::catalog::TableDef;
 use crate::expression::{Expr, Op, row_parts};
 
-/// Makes a test of a condition, where that can be.
+/// Converts a condition to a test, if possible.
 fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
     let column = |expr: &Expr| match expr {
         Expr::Column(slot) => {
@@ -24,7 +24,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
         }
         _ => None,
     };
-    // What ENUM, SET and BIT are compared as is not known here, nor the session's time zone.
+    // The type as which ENUM, SET and BIT are compared is not known here, nor is the session's time
+    // zone.
     let plain = |column: usize| {
         !matches!(
             table.columns[column].ty,
@@ -73,8 +74,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
     }
 }
 
-/// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is
-/// `alone` it is found out which tests its accesses answer.
+/// Splits the conditions of a source into tests and the rest. For a source that is `alone`, also
+/// determines the tests that its accesses imply.
 fn split(source: &mut Source, alone: bool) {
     let SourceKind::Table(table) = &source.kind else {
         source.rest.clone_from(&source.filters);
@@ -82,7 +83,7 @@ fn split(source: &mut Source, alone: bool) {
     };
     source.versions = table.versions.clone();
     if source.outer.is_some() {
-        // Its conditions hold for rows that were not found, too.
+        // Its conditions also apply to rows that were not found.
         source.rest.clone_from(&source.filters);
         return;
     }
@@ -105,14 +106,15 @@ fn split(source: &mut Source, alone: bool) {
     }
 }
 
-/// Has the tests of a query's sources run over stored rows, and the query itself where that can be.
+/// Makes the tests of a query's sources run over stored rows, and also the query itself if
+/// possible.
 pub(crate) fn push_down(plan: &mut SelectPlan) {
     let alone = plan.sources.len() == 1;
     plan.sources.iter_mut().for_each(|source| split(source, alone));
     plan.direct = direct(plan);
 }
 
-/// The steps of a query, where it is one for them.
+/// The direct execution of a query, if it allows one.
 fn direct(plan: &SelectPlan) -> Option<Direct> {
     let [source] = plan.sources.as_slice() else { return None };
     let SourceKind::Table(table) = &source.kind else { return None };
@@ -144,7 +146,7 @@ fn direct(plan: &SelectPlan) -> Option<Direct> {
     if plan.distinct {
         return None;
     }
-    // Projections over totals alone: a column would be that of a row that nobody keeps.
+    // Projections may use only totals, because a column would need a row, and no row is kept.
     let totals_alone = |expr: &Expr| {
         let mut alone = true;
         expr.walk(&mut |e| match e {
@@ -166,8 +168,8 @@ fn direct(plan: &SelectPlan) -> Option<Direct> {
     totals(plan, table, column).map(Direct::Totals)
 }
 
-/// The columns that a query's aggregates count or sum, where they do no more than that; `None` for
-/// one that counts rows.
+/// The columns that a query's aggregates count or sum, if they do nothing else; `None` for an
+/// aggregate that counts rows.
 fn totals(
     plan: &SelectPlan,
     table: &TableDef,
@@ -199,7 +201,7 @@ fn totals(
         .collect::<Option<Vec<_>>>()
 }
 
-/// How these columns are put in order, and come once, if they have to.
+/// How the rows of these columns are sorted and made distinct, if needed.
 fn gathering(
     plan: &SelectPlan,
     table: &TableDef,
@@ -207,7 +209,7 @@ fn gathering(
     sorted: bool,
     column: impl Fn(&Expr) -> Option<usize>,
 ) -> Option<Gathering> {
-    // Their comparison depends on more than what is stored.
+    // The comparison of these types depends on more than the stored value.
     let plain = |at: &usize| {
         !matches!(
             table.columns[*at].ty,

@@ -18,28 +18,28 @@ use crate::expression::{Expr, List, Op, is_fixed, refuse_charset};
 pub(crate) struct QueryPlan {
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) body: QueryBody,
-    /// Over the result's own columns: for set operations.
+    /// The order over the result's own columns, for set operations.
     pub(crate) order: Vec<(Expr, bool, Collation)>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
     /// Whether the rows beyond the limit are counted, for FOUND_ROWS(): SQL_CALC_FOUND_ROWS.
     pub(crate) counted: bool,
-    /// The slots of the enclosing query that it needs.
+    /// The number of slots of the enclosing query that it needs.
     pub(crate) outer_reach: usize,
     pub(crate) correlated: bool,
-    /// How many queries enclose it: so many of their rows it may look at.
+    /// The number of enclosing queries, whose rows it may read.
     pub(crate) depth: usize,
-    /// Tells plans apart, for the cache of results.
+    /// Identifies the plan, for the cache of results.
     pub(crate) id: usize,
 }
 
 impl QueryPlan {
-    /// Whether it is a locking read.
+    /// Whether the query is a locking read.
     pub(crate) fn is_locking(&self) -> bool {
         matches!(&self.body, QueryBody::Select(select) if select.lock.is_some())
     }
 
-    /// Whether it looks one row up by its whole primary key, and does nothing before.
+    /// Whether the query looks up one row by its whole primary key and does nothing before that.
     pub(crate) fn looks_up(&self) -> bool {
         match &self.body {
             QueryBody::Select(select) => match &select.sources[..] {
@@ -53,9 +53,9 @@ impl QueryPlan {
         }
     }
 
-    /// Whether it gives values that it has, or columns or totals of one table's rows as they are
-    /// stored, and calls nothing. It takes long then only where it meets many rows, and says so
-    /// when it does (`check_now_and_then`).
+    /// Whether the query returns only constants, or stored columns or totals of one table's rows,
+    /// without calls. It then takes long only if it reads many rows, and it reports that
+    /// (`check_now_and_then`).
     pub(crate) fn is_brief(&self) -> bool {
         let QueryBody::Select(select) = &self.body else { return false };
         let plain = |exprs: &[Expr]| exprs.iter().all(Expr::is_plain);
@@ -70,8 +70,8 @@ impl QueryPlan {
         rows && plain(&select.projections) && plain(&select.constant)
     }
 
-    /// Refuses text in another character set among its columns: who reads them would not know of
-    /// it.
+    /// Refuses text in another character set among the columns, because their readers would not
+    /// know the set.
     pub(crate) fn refuse_charsets(&self) -> Result<()> {
         match &self.body {
             QueryBody::Select(select) => select.projections.iter().try_for_each(refuse_charset),
@@ -83,7 +83,7 @@ impl QueryPlan {
         }
     }
 
-    /// Whether the values of its first column are true or false by what they are.
+    /// Whether the values of its first column are always truth values.
     pub(crate) fn gives_truth(&self) -> bool {
         match &self.body {
             QueryBody::Select(select) => select.projections.first().is_some_and(Expr::is_truth),
@@ -91,7 +91,8 @@ impl QueryPlan {
         }
     }
 
-    /// Whether a column has one value in all rows, or in all rows of each SELECT of a set.
+    /// Whether a column has the same value in all rows, or in all rows of each SELECT of a set
+    /// operation.
     pub(crate) fn is_fixed(&self, at: usize) -> bool {
         match &self.body {
             QueryBody::Select(select) => select.projections.get(at).is_some_and(is_fixed),
@@ -100,7 +101,7 @@ impl QueryPlan {
         }
     }
 
-    /// Makes numbers of an ENUM's or SET's members in a column.
+    /// Converts the members of an ENUM or SET in a column to numbers.
     pub(crate) fn count_members(&mut self, at: usize) {
         let (Some(column), QueryBody::Select(select)) = (self.columns.get_mut(at), &mut self.body)
         else {
@@ -132,24 +133,25 @@ pub(crate) enum SetOp {
 
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
-    /// In the order they are read.
+    /// The sources, in the order in which they are read.
     pub(crate) sources: Vec<Source>,
     pub(crate) width: usize,
-    /// Conditions that need no row of the sources: all of them where there is no source.
+    /// The conditions that need no row of the sources. These are all conditions if there is no
+    /// source.
     pub(crate) constant: Vec<Expr>,
     pub(crate) grouped: bool,
     pub(crate) group: Vec<(Expr, Collation)>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Expr>,
     pub(crate) projections: Vec<Expr>,
-    /// Of the projections, for DISTINCT.
+    /// The collations of the projections, for DISTINCT.
     pub(crate) collations: Vec<Collation>,
     pub(crate) distinct: bool,
     pub(crate) order: Vec<(Expr, bool, Collation)>,
-    /// Whether the sources give the rows in order already.
+    /// Whether the sources already provide the rows in order.
     pub(crate) ordered: bool,
     pub(crate) lock: Option<(LockMode, LockWait)>,
-    /// How it is run without making values of rows, where it can be.
+    /// How the query runs without building the values of rows, if possible.
     pub(crate) direct: Option<Direct>,
 }
 
@@ -159,49 +161,48 @@ pub(crate) struct Source {
     pub(crate) kind: SourceKind,
     pub(crate) alias: String,
     pub(crate) offset: usize,
-    /// Columns, and one more for the key of a stored table's row.
+    /// The number of columns, plus one for the key of a stored table's row.
     pub(crate) width: usize,
     pub(crate) access: Access,
-    /// Other ways, where the data must tell which is best.
+    /// Other access paths, if the data must decide which is best.
     pub(crate) others: Vec<Access>,
-    /// What its hints say of indexes.
+    /// The table's index hints.
     pub(crate) hints: Hints,
-    /// For an outer join: what its rows must meet to be joined.
+    /// For an outer join: the conditions that its rows must satisfy to be joined.
     pub(crate) outer: Option<Vec<Expr>>,
-    /// What a row must meet once this source is joined.
+    /// The conditions that a row must satisfy once this source is joined.
     pub(crate) filters: Vec<Expr>,
-    /// Those of the filters that are checked on the row as it is stored, unless it is locked; and
-    /// the others.
+    /// The filters that are checked on the stored row, unless it is locked. `rest` has the others.
     pub(crate) tests: Vec<Test>,
     pub(crate) rest: Vec<Expr>,
     /// How a stored table's rows are read.
     pub(crate) versions: Arc<Versions>,
-    /// Columns that anybody asks for; all where it is `None`.
+    /// The columns that are needed; `None` means all.
     pub(crate) needed: Option<Vec<usize>>,
-    /// Whether an index that has them all may be read alone.
+    /// Whether an index with all these columns may be read without the rows.
     pub(crate) index_only: bool,
-    /// Whether a change of several tables reads it and does not change it: its rows are locked
-    /// shared then.
+    /// Whether a change of several tables only reads this one. Its rows are then locked in shared
+    /// mode.
     pub(crate) shared: bool,
-    /// Equalities with earlier sources, by which rows that are read whole are found again.
+    /// The equalities with earlier sources by which the rows of a completely read source are found.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
 }
 
 impl Source {
-    /// How an index of the table that it is covers what is asked for, if it does and may be read
-    /// alone.
+    /// How an index of the source's table covers the needed columns, if it does and may be read
+    /// without the rows.
     pub(crate) fn cover(&self, table: &TableDef, index: usize) -> Option<Cover> {
         let needed = self.needed.as_ref().filter(|_| self.index_only)?;
         Cover::of(table, index, needed)
     }
 
-    /// What its rows must meet, to be joined or once they are.
+    /// The conditions that its rows must satisfy, to be joined and after the join.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &Expr> {
         self.filters.iter().chain(self.outer.iter().flatten())
     }
 
-    /// Whether it is one row at the most, which is looked up by its whole primary key, before
-    /// anything is found out about it. Finding out that key does nothing, and may be done again.
+    /// Whether the source is at most one row, which is looked up by its whole primary key before
+    /// anything else is evaluated. Evaluating that key has no side effects and may be repeated.
     pub(crate) fn looks_up(&self) -> bool {
         let access = &self.access;
         access.index.is_none() && access.point && access.equal.iter().all(Expr::is_constant)
@@ -239,29 +240,29 @@ pub(crate) enum Test {
     Any(Vec<Test>),
 }
 
-/// How a query of one table gives what it is asked for without making values of rows.
+/// How a query of one table produces its result without building the values of rows.
 #[derive(Debug)]
 pub(crate) enum Direct {
-    /// These columns, as they are.
+    /// These columns, unchanged.
     Columns(Vec<usize>),
-    /// Columns in an order that no index gives, or each once.
+    /// Columns in an order that no index provides, or distinct rows of columns.
     Gathered(Gathering),
     /// Totals of columns; `None` counts rows.
     Totals(Vec<Option<usize>>),
-    /// The least or the greatest values of columns, which are found at ends of indexes.
+    /// MIN and MAX values of columns, which are found at ends of indexes.
     Ends(MinMaxAccesses),
 }
 
 /// The columns to gather from a table's rows, and the order of the result.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    /// The columns that are shown, and behind them others that the order needs.
+    /// The result columns, followed by others that the order needs.
     pub(crate) columns: Vec<usize>,
-    /// How many are shown.
+    /// The number of result columns.
     pub(crate) shown: usize,
-    /// The order, by places among the columns; none where rows may go as they come.
+    /// The order, by positions among the columns; empty if rows need no order.
     pub(crate) order: Vec<OrderColumn>,
-    /// Whether rows are distinct, and by which collations.
+    /// The collations by which rows are made distinct, if they are.
     pub(crate) once: Option<Vec<Collation>>,
 }
 
@@ -274,8 +275,8 @@ pub(crate) struct OrderColumn {
 }
 
 impl Gathering {
-    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie
-    /// side by side in it.
+    /// Whether rows with equal result columns are those that are equal in the order, so they are
+    /// adjacent in it.
     pub(crate) fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
         let of = |place| self.order.iter().find(|key| key.place == place);
         self.order.iter().all(|key| key.place < self.shown)
@@ -283,7 +284,7 @@ impl Gathering {
     }
 }
 
-/// Where the least and greatest values of columns are found, for each of a query's aggregates.
+/// For each of a query's MIN and MAX aggregates, the access that finds its value.
 #[derive(Debug)]
 pub(crate) struct MinMaxAccesses(pub(crate) Vec<MinMaxAccess>);
 
