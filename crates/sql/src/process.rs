@@ -28,111 +28,112 @@ use spillway::CancelHandle;
 use spillway_base::lock::Mutex;
 use spillway_base::stall::{Cause, Ledger};
 
-/// What others ask of a session.
+/// The requests of other sessions to stop a session or its statement.
 #[derive(Default)]
 pub(crate) struct Stop {
-    /// It is to end.
+    /// Whether the session must end.
     pub(crate) killed: AtomicBool,
-    /// Its statement is to end.
+    /// Whether the session's statement must end.
     pub(crate) interrupted: AtomicBool,
 }
 
 impl Stop {
-    /// Whether what runs now is to end.
+    /// Whether the running statement must end.
     pub(crate) fn is_asked(&self) -> bool {
         self.killed.load(Ordering::Acquire) || self.interrupted.load(Ordering::Acquire)
     }
 }
 
-/// Statements that were run.
+/// Counts the statements that were run.
 #[derive(Default)]
 pub(crate) struct Ran {
     pub(crate) all: AtomicU64,
-    /// Those that were point reads.
+    /// The number of statements that were point reads.
     pub(crate) points: AtomicU64,
 }
 
 impl Ran {
-    /// Counts a statement. Only its session may, and counts so with no regard for others.
+    /// Counts a statement. Only the session itself may call this, so no atomic read-modify-write is
+    /// needed.
     pub(crate) fn begun(&self) {
         self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts one that was a point read.
+    /// Counts a statement that was a point read.
     pub(crate) fn was_point(&self) {
         self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Takes the counts of a session that ends.
+    /// Adds the counts of a session that ends.
     pub(crate) fn add(&self, other: &Ran) {
         self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
         self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// A session, as others see it.
+/// A session as other sessions see it.
 pub(crate) struct Process {
     pub(crate) user: String,
-    /// The host of its account.
+    /// The host of the session's account.
     pub(crate) user_host: String,
     host: String,
     pub(crate) stop: Stop,
     pub(crate) ran: Ran,
     pub(crate) doing: Mutex<Doing>,
-    /// Odd while a statement is running. Only its session changes it.
+    /// Odd while a statement is running. Only the session itself changes it.
     phase: AtomicU64,
-    /// The number of the prepared statement that is running, or ran last; zero where its text says
-    /// what that was.
+    /// The number of the running or last prepared statement; zero if the statement was not prepared
+    /// and `doing` has its text.
     called: AtomicU32,
-    /// Whether anything was asked that may be meant for a statement that has ended.
+    /// Whether a stop was requested that may have been meant for a statement that has ended.
     was_asked: AtomicBool,
     /// Cancels waits of the session's own transactions.
     pub(crate) cancel: CancelHandle,
-    /// The number of its own transaction that is open, or was last.
+    /// The number of the session's own open or last transaction.
     pub(crate) transaction: AtomicU64,
-    /// What its statements waited for.
+    /// The waits of the session's statements.
     pub(crate) stalls: Arc<Ledger>,
 }
 
-/// A session, for a list of them.
+/// A session in the list of processes.
 pub(crate) struct ProcessLine {
     pub(crate) id: u64,
     pub(crate) user: String,
     pub(crate) host: String,
     pub(crate) database: Option<String>,
-    /// The number of its own transaction that is open, or was last.
+    /// The number of the session's own open or last transaction.
     pub(crate) transaction: u64,
-    /// The statement that is running.
+    /// The running statement.
     pub(crate) statement: Option<String>,
-    /// What it is at, or waits for.
+    /// What the session is doing, or for what it waits.
     pub(crate) state: Cow<'static, str>,
 }
 
-/// What a session is at. Its own to write, for others to read.
+/// The activity of a session. The session writes it, and other sessions read it.
 #[derive(Default)]
 pub(crate) struct Doing {
     pub(crate) database: Option<String>,
-    /// The statement that is running, or ran last, unless it was prepared.
+    /// The running or last statement, unless it was prepared.
     statement: String,
-    /// Those that were prepared.
+    /// The texts of prepared statements.
     prepared: FxHashMap<u32, Arc<str>>,
-    /// How far it is, where it says so.
+    /// The progress of the statement, if it reports any.
     pub(crate) state: Option<String>,
-    /// Cancels waits of a transaction beside the session's own.
+    /// Cancels waits of a transaction other than the session's own.
     pub(crate) cancel: Option<CancelHandle>,
     /// The phase that was killed last.
     killed: u64,
 }
 
-/// What a statement is called in the list of processes.
+/// How the list of processes finds a statement's text.
 #[derive(Clone, Copy)]
 pub(crate) enum Called<'a> {
     Text(&'a str),
-    /// By the number of one that was prepared ([`Process::keep`]).
+    /// The number of a prepared statement ([`Process::keep`]).
     Prepared(u32),
 }
 
-/// A prepared statement's text, kept for the list of processes until this is dropped.
+/// A prepared statement's text. It is kept for the list of processes until this is dropped.
 pub(crate) struct PreparedText {
     process: Arc<Process>,
     id: u32,
@@ -169,14 +170,14 @@ impl Process {
         }
     }
 
-    /// Keeps the text of a prepared statement, whose number is not zero.
+    /// Keeps the text of a prepared statement. Its number must not be zero.
     pub(crate) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> PreparedText {
         self.doing.lock().prepared.insert(id, text);
         PreparedText { process: self.clone(), id }
     }
 
-    /// A statement begins. A KILL QUERY that was meant for a statement that has ended does not stop
-    /// it. One that was meant for an enclosing statement, such as EXECUTE, does.
+    /// Called when a statement begins. A KILL QUERY for a statement that has ended does not stop
+    /// it. A KILL QUERY for an enclosing statement, such as EXECUTE, does.
     pub(crate) fn begin(&self, called: Called<'_>) {
         match called {
             Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),
@@ -196,13 +197,14 @@ impl Process {
         }
     }
 
-    /// Takes back what was asked of earlier phases than this one.
+    /// Withdraws a stop that was requested for an earlier phase than this one.
     #[cold]
     fn take_back(&self, phase: u64) {
-        // The killer is done then.
+        // With the lock held, no other thread is in [`Process::interrupt`].
         let doing = self.doing.lock();
         if doing.killed == phase || self.stop.killed.load(Ordering::Acquire) {
-            // It was meant for this one, and is for the next to take back; or for all.
+            // The stop is for this phase, and the next phase withdraws it. Or the whole session
+            // must end.
             return;
         }
         self.was_asked.store(false, SeqCst);
@@ -212,7 +214,7 @@ impl Process {
         }
     }
 
-    /// The statement is over.
+    /// Called when the statement has ended.
     pub(crate) fn end(&self) {
         let phase = self.phase.load(Ordering::Relaxed);
         if is_statement(phase) {
@@ -220,13 +222,13 @@ impl Process {
         }
     }
 
-    /// The phase of the statement that is running, if one is.
+    /// The phase of the running statement, if there is one.
     pub(crate) fn running(&self) -> Option<u64> {
         Some(self.phase.load(Ordering::Acquire)).filter(|phase| is_statement(*phase))
     }
 
-    /// Ends the statement that is running, if one is; or whatever there is, because the session is
-    /// to end.
+    /// Ends the running statement, if there is one. With `anything`, because the session must end,
+    /// ends whatever the session does.
     pub(crate) fn interrupt(&self, anything: bool) {
         let mut doing = self.doing.lock();
         self.was_asked.store(true, SeqCst);
@@ -238,7 +240,7 @@ impl Process {
         }
     }
 
-    /// Ends waits of its transactions.
+    /// Cancels waits of the session's transactions.
     pub(crate) fn cancel(&self) {
         self.cancel_waits(&self.doing.lock());
     }
@@ -250,10 +252,10 @@ impl Process {
         }
     }
 
-    /// Its line in the list of processes.
+    /// The session's line in the list of processes.
     pub(crate) fn line(&self, id: u64) -> ProcessLine {
         let doing = self.doing.lock();
-        // What it is called was put down before its phase.
+        // The statement was stored before the phase.
         let is_running = is_statement(self.phase.load(Ordering::Acquire));
         let statement = || match self.called.load(Ordering::Relaxed) {
             0 => doing.statement.clone(),
@@ -284,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether something ends what runs, and its waits.
+    /// Whether the running statement and its waits must end.
     fn is_interrupted(process: &Process) -> bool {
         let interrupted = process.stop.interrupted.load(SeqCst);
         assert_eq!(interrupted, process.cancel.is_cancelled());
@@ -327,7 +329,7 @@ mod tests {
             while counted(&kept) < 100 || counted(&missed) < 100 {
                 process.begin(Called::Prepared(1));
                 std::thread::yield_now();
-                // Nobody is held up who kills meanwhile.
+                // A concurrent KILL is not blocked.
                 if process.stop.interrupted.load(SeqCst) {
                     let killed = process.doing.lock().killed;
                     wrong.fetch_add(u64::from(killed != process.phase.load(SeqCst)), SeqCst);
@@ -349,14 +351,14 @@ mod tests {
         let is_asked = || (process.stop.is_asked(), process.cancel.is_cancelled());
         process.begin(Called::Prepared(1));
         process.interrupt(false);
-        // As it would go on, had the kill come between its two steps.
+        // Continue as if the KILL had come between the two steps of `begin`.
         process.take_back(process.phase.load(SeqCst));
         assert_eq!(is_asked(), (true, true));
         process.end();
         process.begin(Called::Prepared(1));
         assert_eq!(is_asked(), (false, false));
         process.end();
-        // The session is to end, and its next statement was about to begin.
+        // The session must end while its next statement is about to begin.
         process.stop.killed.store(true, SeqCst);
         process.interrupt(true);
         process.begin(Called::Prepared(1));

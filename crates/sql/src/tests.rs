@@ -8,7 +8,7 @@ use crate::api::{Outcome, ResultColumn, ResultSink};
 use crate::errors::Result;
 use crate::session::{Instance, Session};
 
-/// Keeps the rows of the last result, as text.
+/// A sink that keeps the rows of the last result as text.
 #[derive(Default, Debug)]
 pub(crate) struct Rows(Vec<String>);
 
@@ -41,7 +41,7 @@ pub(crate) fn in_memory() -> Instance {
     Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
 }
 
-/// The rows of the last result of statements, none of which fails.
+/// Runs statements, none of which may fail, and returns the rows of the last result.
 pub(crate) fn run(session: &mut Session, sql: &str) -> Vec<String> {
     let mut rows = Rows::default();
     session.query(sql, &mut rows).unwrap_or_else(|error| panic!("{sql}: {error:?}"));

@@ -23,26 +23,26 @@ pub(crate) use system_variables::SystemVariables;
 pub(crate) use user_locks::{NamedLocks, OwnLocks, UserLockWaitLimits};
 pub(crate) use user_variables::UserVariables;
 
-/// What a variable may be set to.
+/// The values to which a variable may be set.
 #[derive(Clone, Copy)]
 pub(crate) enum VariableKind {
-    /// Nothing: it says what the server is.
+    /// The variable is read-only and describes the server.
     Fixed,
     /// ON and OFF.
     Flag,
-    /// Some values only.
+    /// Only these values.
     Only(&'static [&'static str]),
-    /// A number within bounds; one outside becomes the nearest within.
+    /// A number within bounds. A number outside becomes the nearest one inside.
     Number(u64, u64),
-    /// A number that the server in front of the instance obeys, within bounds of its own.
+    /// A number that the server in front of the instance uses, within the server's own bounds.
     Limit,
-    /// A character set that text may be in.
+    /// A character set for text.
     Charset,
     /// A collation.
     Collation,
     /// A storage engine.
     Engine,
-    /// Checked by its name.
+    /// Checked depending on the variable's name.
     Other,
 }
 
@@ -123,7 +123,7 @@ pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("show_old_temporals", "OFF", OFF),
     ("skip_networking", "OFF", Fixed),
     ("socket", "", Fixed),
-    // What the database was opened with (`Settings::shown`).
+    // The settings with which the database was opened (`Settings::shown`).
     ("spillway_background_threads", "", Fixed),
     ("spillway_check_merges", "", Fixed),
     ("spillway_cold_compression", "", Fixed),
@@ -168,7 +168,7 @@ pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("tmpdir", "", Fixed),
     ("transaction_isolation", "REPEATABLE-READ", Other),
     ("transaction_read_only", "OFF", Flag),
-    // Every row is checked, which is what ON asks for and OFF allows.
+    // Every row is checked, as ON requires and OFF permits.
     ("unique_checks", "ON", Flag),
     ("updatable_views_with_limit", "ON", ON),
     ("version", VERSION, Fixed),
@@ -178,7 +178,7 @@ pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("wait_timeout", "28800", Limit),
 ];
 
-/// The variables of these settings: those that are shown, under names of their own.
+/// The variables for these settings. Only some settings are shown, under names of their own.
 pub(crate) fn storage_settings(settings: &Settings) -> impl Iterator<Item = (String, String)> {
     settings.shown().into_iter().map(|(name, value)| (format!("spillway_{name}"), value))
 }
@@ -191,12 +191,12 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("tx_read_only", "transaction_read_only"),
 ];
 
-/// The name that a variable has in the table.
+/// The variable's name in the table.
 pub(crate) fn canonical(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-/// A variable's value at the start of an instance, and what it may be set to.
+/// A variable's value at the start of an instance, and the values to which it may be set.
 pub(crate) fn variable(name: &str) -> Result<(&'static str, VariableKind)> {
     let found = VARIABLES.iter().find(|(other, ..)| *other == name);
     let (_, value, kind) =
@@ -204,8 +204,8 @@ pub(crate) fn variable(name: &str) -> Result<(&'static str, VariableKind)> {
     Ok((value, *kind))
 }
 
-/// Modes that are obeyed, those that ask for what is always so here, and what the names of several
-/// stand for.
+/// The accepted modes: those that are implemented, those that describe fixed behaviour, and
+/// combined modes with the modes for which they stand.
 const MODES: &[(&str, &str)] = &[
     ("ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY"),
     ("ANSI_QUOTES", ""),
@@ -230,7 +230,7 @@ const MODES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Modes of MySQL that ask for what there is not here.
+/// MySQL's modes that are not supported.
 const MODES_UNSUPPORTED: &[&str] = &[
     "ALLOW_INVALID_DATES",
     "HIGH_NOT_PRECEDENCE",
@@ -239,8 +239,8 @@ const MODES_UNSUPPORTED: &[&str] = &[
     "TIME_TRUNCATE_FRACTIONAL",
 ];
 
-/// A `sql_mode` as it is kept: each name once, those that stand for several beside what they stand
-/// for.
+/// Normalizes a `sql_mode`: each name occurs once, and combined modes are listed together with the
+/// modes for which they stand.
 pub(crate) fn sql_mode(text: &str) -> Result<String> {
     let mut modes: Vec<&str> = Vec::new();
     let upper = text.to_ascii_uppercase();
@@ -261,13 +261,13 @@ pub(crate) fn sql_mode(text: &str) -> Result<String> {
     Ok(modes.join(","))
 }
 
-/// 1231: the variable cannot be that.
+/// 1231: the variable cannot have this value.
 #[cold]
 pub(crate) fn wrong(name: &str, value: &str) -> SqlError {
     SqlError::new(1231, format!("Variable '{name}' can't be set to the value of '{value}'"))
 }
 
-/// What a session remembers between statements.
+/// The state that a session keeps between statements.
 pub(crate) struct Variables {
     pub(crate) system: SystemVariables,
     pub(crate) user: UserVariables,
@@ -275,9 +275,9 @@ pub(crate) struct Variables {
     pub(crate) user_name: String,
     pub(crate) host: String,
     pub(crate) user_host: String,
-    /// The account's number, as the session began.
+    /// The account's number when the session began.
     pub(crate) account_id: u64,
-    /// Whether it is of the owner of the data folder, and of no account.
+    /// Whether the session belongs to the owner of the data folder and not to an account.
     pub(crate) is_owner: bool,
     pub(crate) connection_id: u64,
     pub(crate) last_insert_id: u64,
@@ -288,33 +288,34 @@ pub(crate) struct Variables {
     pub(crate) locks: OwnLocks,
     // What follows is read often, and kept beside its text in `system`.
     pub(crate) sql_mode: String,
-    /// What `sql_mode` says of text.
+    /// The parts of `sql_mode` that affect text.
     pub(crate) mode: TextMode,
-    /// How texts that stand in a statement compare: `collation_connection`.
+    /// The collation of string literals: `collation_connection`.
     pub(crate) collation: Collation,
     pub(crate) time_offset_micros: i64,
-    /// What transactions begin with.
+    /// The options with which transactions begin.
     pub(crate) transactions: TransactionOptions,
     pub(crate) often: Often,
 }
 
-/// What almost every statement asks of its session's variables.
+/// The values of session variables that almost every statement needs.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Often {
     pub(crate) strict: bool,
     pub(crate) no_zero_date: bool,
     pub(crate) no_zero_in_date: bool,
-    /// Whether an AUTO_INCREMENT column may be given zero.
+    /// Whether an AUTO_INCREMENT column may be set to zero.
     pub(crate) keeps_zero: bool,
     pub(crate) full_group_by: bool,
     pub(crate) safe_updates: bool,
-    /// Rows of a query that has no LIMIT.
+    /// The most rows of a query without a LIMIT.
     pub(crate) rows_max: u64,
-    /// Of a query, in milliseconds; 0 is no limit.
+    /// The most milliseconds of a query; 0 means no limit.
     pub(crate) time_max: u64,
     /// How long a statement waits for a table.
     pub(crate) table_wait: Duration,
-    /// What the time is taken for, in microseconds since 1970, where `timestamp` says so.
+    /// The time that `timestamp` sets as the current time, in microseconds since 1970, if it is
+    /// set.
     pub(crate) time_fixed: Option<i64>,
     pub(crate) auto_increment_offset: u64,
     pub(crate) auto_increment_increment: u64,
@@ -330,23 +331,23 @@ impl Variables {
         self.sql_mode.split(',').any(|mode| mode == name)
     }
 
-    /// The engine of tables whose statement names none.
+    /// The engine of tables whose CREATE statement names none.
     pub(crate) fn default_engine(&self) -> &'static StorageEngine {
         let name = self.system.get("default_storage_engine");
         name.and_then(|name| StorageEngine::named(name)).unwrap_or(DEFAULT_ENGINE)
     }
 
-    /// A variable that is a number.
+    /// The value of a numeric variable.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.system.get(name).and_then(|text| text.parse().ok())
     }
 
-    /// Whether a flag is set.
+    /// Whether a flag variable is ON.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.system.get(name).is_some_and(|text| text == "ON")
     }
 
-    /// Reads anew what is kept beside its text.
+    /// Recomputes the values that are kept in addition to their text.
     pub(crate) fn refresh(&mut self) {
         let text = |name: &str| self.system.get(name).cloned().unwrap_or_default();
         self.sql_mode = text("sql_mode");
@@ -382,7 +383,7 @@ impl Variables {
     }
 }
 
-/// The offset of a time zone, in microseconds. Named zones other than UTC are not known.
+/// The offset of a time zone, in microseconds. UTC is the only named zone that is supported.
 pub(crate) fn time_offset(zone: &str) -> Option<i64> {
     if ["system", "utc", "+00:00", "-00:00"].contains(&zone.to_ascii_lowercase().as_str()) {
         return Some(0);
@@ -397,7 +398,7 @@ pub(crate) fn time_offset(zone: &str) -> Option<i64> {
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60_000_000)
 }
 
-/// READ UNCOMMITTED reads what is committed.
+/// The isolation level of a name. READ UNCOMMITTED reads only committed data.
 pub(crate) fn isolation_of(level: &str) -> Isolation {
     match level {
         "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,

@@ -318,8 +318,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Sets the AUTO_INCREMENT column's number. Returns the generated number and the explicitly
-    /// given one.
+    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one
+    /// that was given.
     fn number(&self, row: &mut [Value]) -> Result<(u64, u64)> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };

@@ -11,8 +11,8 @@ use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
-    /// The value for use as a number: for an ENUM the member's number, for a SET its bits, for a
-    /// hexadecimal literal its number, else the value itself.
+    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its
+    /// bits, of a hexadecimal literal the number that it writes, else itself.
     pub(crate) fn counted(self) -> Typed {
         match (&self.ty, &self.expr) {
             (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
@@ -403,12 +403,12 @@ pub(crate) fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison. Bytes are compared as bytes. A collation named by COLLATE takes
-/// precedence over that of a column or an expression over columns. These take precedence over the
-/// collation of a literal, and all over that of a number's text.
+/// The collation of a comparison. Bytes are compared as bytes; a collation that COLLATE names goes
+/// before that of a column or of what is made of one, this before that of a literal, and all before
+/// that of a number's text.
 ///
 /// # Errors
-/// 1267 if two collations of the same rank differ: two named by COLLATE, or those of two columns if
+/// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
 /// neither is `_bin`.
 pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
     let rank = |part: &&&Typed| match &part.expr {
@@ -417,7 +417,7 @@ pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
         _ if part.expr.is_constant() => 2,
         _ => 1,
     };
-    // The type of NULL does not count as bytes.
+    // No bytes at all are NULL's.
     let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
     if parts.iter().any(bytes) {
         return Ok(Collation::Binary);

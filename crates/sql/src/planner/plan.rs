@@ -240,7 +240,7 @@ fn plan_set(
     })
 }
 
-/// The column of a set operation, from a column of each side.
+/// The column of a set operation, of a column of each side.
 fn set_column(a: &ResultColumn, b: &ResultColumn) -> Result<ResultColumn> {
     let typed = |column: &ResultColumn| Typed {
         expr: Expr::Column(0),

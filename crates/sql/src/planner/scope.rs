@@ -7,32 +7,33 @@ use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::privilege::Needs;
 
-/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and
-/// how, depends on the kind.
+/// The scope in which a binder asks for an example value of a parameter, by its number. How the
+/// parameter is compared depends on the value's type.
 pub(crate) const PARAMETERS: &str = "?";
 
-/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is
-/// none is refused before the statement runs.
+/// The scope in which a binder reports that a parameter, given by its number, is compared with a
+/// date and time. A value that is not one is refused before the statement runs.
 pub(crate) const MOMENTS: &str = "moments";
 
-/// The same, where all that it is compared with are dates without a time.
+/// As [`MOMENTS`], if the parameter is compared only with dates without a time.
 pub(crate) const DAYS: &str = "days";
 
-/// The scope in which planning asks how texts in a statement are taken, where that is not as usual:
-/// by which collation they compare, and, by the name `escape`, whether LIKE has no escape of its
-/// own.
+/// The scope in which planning asks for differences from the usual treatment of string literals:
+/// the collation by which they are compared, and, by the name `escape`, whether LIKE has no default
+/// escape character.
 pub(crate) const LITERALS: &str = "literals";
 
-/// The scope in which planning asks whether a grouped query is held to its groups.
+/// The scope in which planning asks whether grouped queries must obey ONLY_FULL_GROUP_BY.
 pub(crate) const FULL_GROUP_BY: &str = "full group by";
 
-/// The scope in which planning asks whether indexes that cover a query are read alone.
+/// The scope in which planning asks whether covering indexes may be read without the rows.
 pub(crate) const INDEX_ONLY: &str = "index only";
 
 /// Looks up the value of a variable or parameter for a binder.
 pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 
-/// The catalog by which a binder resolves names, and the list that it adds each need to.
+/// The catalog by which a binder resolves names, and the list to which it adds each needed
+/// privilege.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) catalog: &'a Catalog,
@@ -48,7 +49,7 @@ pub(crate) struct ScopeColumn {
     pub(crate) ty: ColumnType,
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
-    /// Hidden by a USING or NATURAL join, for names without a table.
+    /// Whether a USING or NATURAL join hides the column from unqualified names.
     pub(crate) merged: bool,
     pub(crate) flags: ColumnFlags,
 }
@@ -62,7 +63,7 @@ pub(crate) struct ScopeTable {
     pub(crate) columns: Vec<ScopeColumn>,
     /// The slot of its first column.
     pub(crate) offset: usize,
-    /// Whether it is the table of a change, which needs SELECT only where a column is read.
+    /// Whether a statement changes this table. It then needs SELECT only if it reads a column.
     pub(crate) changed: bool,
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct ScopeTable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) tables: Vec<ScopeTable>,
-    /// What `*` stands for: tables, and columns of them.
+    /// The tables and columns for which `*` stands.
     pub(crate) star: Vec<(usize, usize)>,
 }
 

@@ -26,21 +26,22 @@ use crate::expression;
 use crate::parser::parse_expr;
 use crate::privilege::Needs;
 
-/// Which clause an expression is of, and whose: of a column, or of a constraint by its name.
+/// The clause that contains an expression, with the name of its column or constraint.
 #[derive(Clone, Copy)]
 pub(crate) enum StoredClause<'n> {
     Default(&'n str),
     Check(&'n str),
 }
 
-/// What a kept expression may not name.
+/// The things that a stored expression may not refer to.
 enum Foreign {
     Query,
     Variable,
     Function(String),
 }
 
-/// Functions that MySQL refuses in a DEFAULT: they act, or tell of the session's last statements.
+/// The functions that MySQL refuses in a DEFAULT, because they have side effects or report on the
+/// session's last statements.
 const NOT_IN_DEFAULT: [&str; 12] = [
     "benchmark",
     "found_rows",
@@ -56,7 +57,7 @@ const NOT_IN_DEFAULT: [&str; 12] = [
     "values",
 ];
 
-/// Functions that answer by more than their arguments.
+/// The functions whose result depends on more than their arguments.
 const NOT_IN_CHECK: [&str; 33] = [
     "benchmark",
     "connection_id",
@@ -93,7 +94,7 @@ const NOT_IN_CHECK: [&str; 33] = [
     "version",
 ];
 
-/// Reserved words that are functions without parentheses.
+/// The reserved words that are functions without parentheses.
 const BARE_FUNCTIONS: [&str; 8] = [
     "current_date",
     "current_time",
@@ -153,7 +154,7 @@ impl Visitor for Look<'_> {
     }
 }
 
-/// Refuses an expression that a definition may not keep (KEPT-1).
+/// Refuses an expression that a definition may not store (KEPT-1).
 ///
 /// # Errors
 /// 3769, 3770 and 3772 for a DEFAULT, 3814, 3815 and 3816 for a CHECK.
@@ -192,7 +193,7 @@ pub(crate) fn check_foreign(expr: &Expr, kept: StoredClause<'_>) -> Result<()> {
     Err(SqlError::new(code, text))
 }
 
-/// Binds a DEFAULT, as the catalog has it.
+/// Binds a DEFAULT as stored in the catalog.
 ///
 /// # Errors
 /// As [`check_foreign`] (KEPT-2).
@@ -206,7 +207,7 @@ pub(crate) fn bind_default(
     alone(catalog, |binder| Ok(binder.bind(&expr)?.expr))
 }
 
-/// Binds a CHECK, as the catalog has it, over the rows of a table.
+/// Binds a CHECK as stored in the catalog, over the rows of a table.
 ///
 /// # Errors
 /// As [`check_foreign`] (KEPT-2).
@@ -223,7 +224,7 @@ pub(crate) fn bind_check(
     })
 }
 
-/// Calls `body` with a binder that knows neither tables nor variables.
+/// Calls `body` with a binder that has neither tables nor variables.
 pub(crate) fn alone<T>(
     catalog: &Catalog,
     body: impl FnOnce(&mut Binder<'_>) -> Result<T>,

@@ -5,9 +5,9 @@ use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SourceKind};
 use crate::expression::Expr;
 
 impl QueryPlan {
-    /// Calls `visit` with every expression of this query, of the tables that it makes, and of those
-    /// that they make, but not with what is inside an expression. Each comes with the level of its
-    /// query: how many queries enclose it.
+    /// Calls `visit` with every expression of this query, of its derived tables and of theirs, but
+    /// not with the parts of an expression. Each comes with the level of its query, which is the
+    /// number of enclosing queries.
     pub(crate) fn expressions(&self, visit: &mut dyn FnMut(usize, &Expr)) {
         self.expressions_at(self.depth, visit);
     }

@@ -39,18 +39,18 @@ use crate::errors::{Result, SqlError};
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What one account has used.
+/// The resource use of one account.
 #[derive(Default)]
 struct Used {
-    /// Connections at once.
+    /// The number of current connections.
     connected: u64,
     hour: Option<Hour>,
-    /// Wrong passwords in a row.
+    /// The number of consecutive failed logins.
     failures: u16,
     blocked_at: Option<Duration>,
 }
 
-/// The counts of an hour.
+/// The counts of one hour.
 struct Hour {
     begun: Duration,
     queries: u64,
@@ -78,16 +78,16 @@ impl Used {
 /// The counts of an account to reset once a statement about accounts has committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Forget {
-    /// The counts of the hour.
+    /// The counts of the current hour of the account with this number.
     Hour(u64),
-    /// Failed logins.
+    /// The failed logins of the account with this number.
     Failures(u64),
 }
 
-/// What the accounts of an instance have used.
+/// The resource use of an instance's accounts.
 pub(crate) struct AccountUse {
     clock: Clock,
-    /// By the accounts' numbers.
+    /// The resource use by account number.
     used: Mutex<HashMap<u64, Used>>,
 }
 
@@ -109,7 +109,7 @@ impl Drop for Connected {
     }
 }
 
-/// 1226: past a limit of the account's own.
+/// 1226: the account has exceeded one of its own limits.
 #[cold]
 fn exceeded(name: &str, resource: &str, limit: u32) -> SqlError {
     let text =
@@ -117,7 +117,7 @@ fn exceeded(name: &str, resource: &str, limit: u32) -> SqlError {
     SqlError::new(1226, text)
 }
 
-/// Counts one more, unless that is past a limit.
+/// Increments a count, or fails if the limit is reached.
 fn count(name: &str, resource: &str, count: &mut u64, limit: u32) -> Result<()> {
     if limit > 0 && *count >= u64::from(limit) {
         return Err(exceeded(name, resource, limit));
@@ -131,7 +131,7 @@ impl AccountUse {
         AccountUse { clock, used: Mutex::default() }
     }
 
-    /// An account connects; `most` is `max_user_connections`.
+    /// Counts a new connection of an account. `most` is `max_user_connections`.
     pub(crate) fn connect(self: &Arc<AccountUse>, user: &UserDef, most: u64) -> Result<Connected> {
         let (name, limits) = (&user.name, &user.limits);
         let mut all = self.used.lock();
@@ -154,7 +154,8 @@ impl AccountUse {
         Ok(Connected { accounts: self.clone(), id: user.id })
     }
 
-    /// A session of an account begins a statement, or, where one runs another, only a change.
+    /// Counts a statement that a session of the account begins. If another statement runs it, only
+    /// a change is counted.
     pub(crate) fn statement(
         &self,
         (id, name): (u64, &str),
@@ -173,8 +174,7 @@ impl AccountUse {
         Ok(())
     }
 
-    /// A client has proved to be of an account, or failed to. An error where the account is
-    /// blocked.
+    /// Records a successful or failed login to an account. Fails if the account is blocked.
     pub(crate) fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
         let lockout = user.lockout;
         if !lockout.is_active() {
@@ -215,18 +215,18 @@ impl AccountUse {
         Err(SqlError::new(3955, text))
     }
 
-    /// Forgets the counts of the hour of all accounts: FLUSH USER_RESOURCES.
+    /// Resets the counts of the hour of all accounts: FLUSH USER_RESOURCES.
     pub(crate) fn forget_hours(&self) {
         self.used.lock().values_mut().for_each(|used| used.hour = None);
     }
 
-    /// Forgets all failed logins: FLUSH PRIVILEGES.
+    /// Resets all counts of failed logins: FLUSH PRIVILEGES.
     pub(crate) fn forget_failures(&self) {
         let clear = |used: &mut Used| (used.failures, used.blocked_at) = (0, None);
         self.used.lock().values_mut().for_each(clear);
     }
 
-    /// Forgets what a statement about accounts has made void.
+    /// Resets the counts that a statement about accounts has made invalid.
     pub(crate) fn forget(&self, what: &[Forget]) {
         let mut all = self.used.lock();
         for what in what {

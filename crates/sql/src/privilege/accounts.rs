@@ -34,25 +34,26 @@ use words::Words;
 
 pub(crate) use options::create_user;
 
-/// The account that runs a statement, and its current database.
+/// The account that runs a statement, and the session's current database.
 pub(crate) struct Asker<'a> {
     pub(crate) user: &'a UserDef,
     pub(crate) database: Option<&'a str>,
 }
 
-/// A statement about accounts while it is read.
+/// A statement about accounts while it is parsed and run.
 struct Accounts<'a> {
     words: Words,
     change: &'a Change<'a>,
     catalog: &'a Catalog,
     asker: &'a Asker<'a>,
-    /// What the statement has made of accounts so far; `None` of those that are gone.
+    /// The accounts that the statement has changed so far; `None` for dropped ones.
     changed: BTreeMap<(String, String), Option<UserDef>>,
     /// The counts to reset once it has committed.
     forget: Vec<Forget>,
 }
 
-/// How a statement that may hold a password is shown to others: up to there. `None` for any other.
+/// The text that other users see of a statement that may contain a password: the part before the
+/// password. `None` for any other statement.
 pub(crate) fn shown(tokens: &[Token]) -> Option<String> {
     if word(tokens.first()) == "prepare" {
         return shown_prepared(tokens);
@@ -82,8 +83,8 @@ fn failed(what: &str, name: &str, host: &str) -> SqlError {
     SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
 }
 
-/// Runs a statement about accounts, for a user who must have the right to. Answers what is to be
-/// forgotten of accounts once it has committed.
+/// Runs a statement about accounts, after checking the user's privileges. Returns the counts to
+/// reset once it has committed.
 pub(crate) fn execute(
     change: &Change<'_>,
     catalog: &Catalog,
@@ -111,7 +112,7 @@ pub(crate) fn execute(
     Ok(accounts.forget)
 }
 
-/// The account that tokens name; `own` where they say CURRENT_USER.
+/// The account that tokens name; `own` for CURRENT_USER.
 pub(crate) fn named(tokens: &[Token], own: &(String, String)) -> Result<(String, String)> {
     let mut words = Words { tokens: crate::parser::solid(tokens), at: 0 };
     let account = if words.own()? { own.clone() } else { words.account()? };
@@ -150,7 +151,8 @@ impl Accounts<'_> {
         }
     }
 
-    /// Refuses to touch an account that holds SYSTEM_USER, for one that does not (ACCOUNT-1).
+    /// Refuses to change an account with SYSTEM_USER if the user does not have this privilege
+    /// (ACCOUNT-1).
     fn may_touch(&self, user: &UserDef) -> Result<()> {
         let held = |user: &UserDef| user.may_everywhere(grants::SYSTEM_USER);
         if held(user) && !held(self.asker.user) {
@@ -172,7 +174,7 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Refuses a statement that leaves nobody who can put accounts right (ACCOUNT-2).
+    /// Refuses a statement that leaves no account that can administrate all accounts (ACCOUNT-2).
     fn keep_one(&self, verb: &str) -> Result<()> {
         let mut before = self.catalog.users.values().filter(|user| user.administrates());
         let others = before
@@ -230,7 +232,7 @@ impl Accounts<'_> {
         self.with_options(&defined, &options)
     }
 
-    /// Has accounts be as options say. One changes one's own password, and not one's own limits.
+    /// Applies options to accounts. Users may change their own password but not their own limits.
     fn with_options(&mut self, accounts: &[(String, String)], options: &Options) -> Result<()> {
         if !options.any() {
             return Ok(());
@@ -256,7 +258,7 @@ impl Accounts<'_> {
         let with = self.words.eat("with");
         if with {
             user.plugin = self.words.text()?.to_ascii_lowercase();
-            // Another plugin's secret is of no use to this one.
+            // The stored password of another plugin is useless for this one.
             user.stored = stored_password(&user.plugin, "")?;
         }
         if self.words.eat("by") {
@@ -316,7 +318,7 @@ impl Accounts<'_> {
         self.put(user)
     }
 
-    /// The names of rights, up to ON or FROM.
+    /// Parses the names of privileges, up to ON or FROM.
     fn right_names(&mut self) -> Result<Vec<String>> {
         let (mut names, mut name) = (Vec::new(), String::new());
         loop {
@@ -338,7 +340,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// `*.*`, `db.*` and `*`, which is the current database.
+    /// Parses `*.*`, `db.*` or `*`, which means the current database.
     fn scope(&mut self) -> Result<String> {
         if self.words.peek("function") || self.words.peek("procedure") {
             return Err(SqlError::unsupported("GRANT on routines"));
@@ -457,12 +459,13 @@ impl Accounts<'_> {
         Ok(accounts)
     }
 
-    /// Nobody gives what it does not hold, nor without the option to.
+    /// Refuses a GRANT or REVOKE unless the user has these privileges and the GRANT OPTION.
     fn may_give(&self, scope: &str, rights: &[&str]) -> Result<()> {
         let user = self.asker.user;
         let holds = |right: &str| match (scope, right) {
             ("*", right) => user.may_everywhere(right),
-            // A pattern is held by who holds that pattern, or everything.
+            // A user has privileges for a pattern if it has them for the same pattern or for all
+            // databases.
             (scope, right) if scope.contains(['%', '_']) && !user.grants.contains_key(scope) => {
                 user.may_everywhere(right)
             }

@@ -12,7 +12,7 @@ use spillway_types::Collation;
 use crate::catalog::{ALL, Catalog, GRANT_OPTION, SYSTEM, UserDef, everything};
 use crate::errors::SqlError;
 
-/// Rights that can be held in a database or everywhere.
+/// The privileges that can be granted for a database or for all.
 const IN_DATABASES: &[&str] = &[
     "ALTER",
     "ALTER ROUTINE",
@@ -34,7 +34,7 @@ const IN_DATABASES: &[&str] = &[
     "UPDATE",
 ];
 
-/// Rights that can be held everywhere only.
+/// The privileges that can only be granted for all databases.
 const EVERYWHERE: &[&str] = &[
     "BACKUP_ADMIN",
     "CONNECTION_ADMIN",
@@ -55,10 +55,11 @@ const EVERYWHERE: &[&str] = &[
     "SYSTEM_VARIABLES_ADMIN",
 ];
 
-/// Only accounts that have it can change, drop and kill an account that has it (ACCOUNT-1).
+/// The SYSTEM_USER privilege. Only accounts with it can change, drop and kill an account with it
+/// (ACCOUNT-1).
 pub(crate) const SYSTEM_USER: &str = "SYSTEM_USER";
 
-/// The right of this name, as it is kept; USAGE is none at all.
+/// The privilege with this name, as stored; `None` for USAGE, which is no privilege.
 pub(crate) fn right(name: &str, scope: &str) -> Result<Option<&'static str>, SqlError> {
     let in_databases = IN_DATABASES.iter().find(|known| **known == name);
     match name {
@@ -77,13 +78,13 @@ pub(crate) fn right(name: &str, scope: &str) -> Result<Option<&'static str>, Sql
     }
 }
 
-/// The rights that ALL stands for in a scope.
+/// The privileges for which ALL stands in a scope.
 fn all_of(scope: &str) -> impl Iterator<Item = &'static str> {
     let more = if scope == "*" { EVERYWHERE } else { &[] };
     IN_DATABASES.iter().chain(more).copied()
 }
 
-/// 1044: nothing at all may be done there.
+/// 1044: the user has no privilege for the database.
 #[cold]
 pub(crate) fn no_database(user: &UserDef, database: &str) -> SqlError {
     SqlError::new(
@@ -92,7 +93,7 @@ pub(crate) fn no_database(user: &UserDef, database: &str) -> SqlError {
     )
 }
 
-/// 1227: one of some rights is needed everywhere.
+/// 1227: one of these privileges is needed for all databases.
 #[cold]
 pub(crate) fn missing(rights: &[&str]) -> SqlError {
     SqlError::new(
@@ -104,13 +105,13 @@ pub(crate) fn missing(rights: &[&str]) -> SqlError {
     )
 }
 
-/// A name between backticks.
+/// A name quoted with backticks.
 pub(crate) fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// The owner of a data folder, who opens it without a server: it may do everything, whatever
-/// accounts there are (ACCOUNT-3).
+/// The owner of a data folder, who opens it without a server. The owner has all privileges,
+/// whatever accounts exist (ACCOUNT-3).
 pub(crate) fn owner() -> &'static UserDef {
     static OWNER: LazyLock<UserDef> =
         LazyLock::new(|| UserDef { grants: everything(), ..UserDef::new(0, "root", "%") });
@@ -118,7 +119,8 @@ pub(crate) fn owner() -> &'static UserDef {
 }
 
 impl UserDef {
-    /// Whether it can put all accounts right: change any of them, and give any right.
+    /// Whether the account can administrate all accounts: change any of them and grant any
+    /// privilege.
     pub(crate) fn administrates(&self) -> bool {
         [SYSTEM_USER, "CREATE USER", GRANT_OPTION].iter().all(|right| self.may_everywhere(right))
     }
@@ -132,21 +134,21 @@ impl UserDef {
         self.grants.iter().filter(move |(scope, _)| fits(scope)).map(|(_, rights)| rights)
     }
 
-    /// Whether it may do this in a database.
+    /// Whether the account has this privilege for a database.
     pub(crate) fn may(&self, right: &str, database: &str) -> bool {
         let all = right != GRANT_OPTION;
         self.scopes(database)
             .any(|rights| rights.iter().any(|have| (all && have == ALL) || have == right))
     }
 
-    /// Whether it may do this everywhere.
+    /// Whether the account has this privilege for all databases.
     pub(crate) fn may_everywhere(&self, right: &str) -> bool {
         let all = right != GRANT_OPTION;
         let rights = self.grants.get("*");
         rights.is_some_and(|rights| rights.iter().any(|have| (all && have == ALL) || have == right))
     }
 
-    /// Whether it may do anything in a database.
+    /// Whether the account has any privilege for a database.
     pub(crate) fn sees(&self, database: &str) -> bool {
         self.scopes(database).any(|rights| {
             rights.iter().any(|have| {
@@ -155,7 +157,7 @@ impl UserDef {
         }) || SYSTEM.contains(&database.to_ascii_lowercase().as_str())
     }
 
-    /// Gives it rights of a scope.
+    /// Grants the account privileges of a scope.
     pub(crate) fn give(&mut self, scope: &str, rights: &[&'static str]) {
         if rights.is_empty() {
             return;
@@ -171,7 +173,8 @@ impl UserDef {
         }
     }
 
-    /// Takes rights of a scope from it; `false` where it holds nothing of that scope.
+    /// Revokes privileges of a scope from the account. Returns `false` if it has none of that
+    /// scope.
     pub(crate) fn take(&mut self, scope: &str, rights: &[&'static str]) -> bool {
         let Some(held) = self.grants.get_mut(scope) else { return false };
         for right in rights {
@@ -216,7 +219,8 @@ impl UserDef {
 }
 
 impl Catalog {
-    /// What a user may know of: the databases it has any right in, their tables, and itself.
+    /// The part of the catalog that a user may see: the databases for which it has any privilege,
+    /// their tables, and its own account.
     pub(crate) fn seen_by(&self, user: &UserDef) -> Cow<'_, Catalog> {
         if user.may_everywhere("SELECT") {
             return Cow::Borrowed(self);

@@ -25,13 +25,13 @@ use std::cell::{Cell, RefCell};
 
 use crate::errors::{Result, SqlError};
 
-/// Database and name of a table.
+/// The database and the name of a table.
 pub(crate) type TablePath = (String, String);
 
-/// The rights of which a locking read needs one.
+/// The privileges of which a locking read needs one.
 pub(crate) const TO_LOCK: &[&str] = &["UPDATE", "DELETE", "LOCK TABLES"];
 
-/// One of some rights, on a table; on its database where there is no table.
+/// The need for one of some privileges for a table, or for a database if there is no table.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Need {
     pub(crate) any: &'static [&'static str],
@@ -44,21 +44,21 @@ impl Need {
         Need { any, db, table: Some(table) }
     }
 
-    /// Whether it is to change or to lock rows.
+    /// Whether the need is for changing or locking rows.
     fn writes(&self) -> bool {
         *self.any != ["SELECT"]
     }
 }
 
-/// Answers whether the user may.
+/// Checks whether the user has a needed privilege.
 pub(crate) type May<'a> = &'a dyn Fn(&Need) -> Result<()>;
 
-/// What a statement was found to need so far.
+/// The privileges that a statement was found to need so far.
 pub(crate) struct Needs<'a> {
     may: May<'a>,
     list: RefCell<Vec<Need>>,
-    /// Whether the next locking read is the one by which a change finds its rows, whose rights are
-    /// the change's.
+    /// Whether the next locking read is the one by which a change finds its rows. It needs only the
+    /// privileges of the change.
     finds_changed: Cell<bool>,
 }
 
@@ -67,15 +67,15 @@ impl<'a> Needs<'a> {
         Needs { may, list: RefCell::default(), finds_changed: Cell::new(false) }
     }
 
-    /// For expressions that name no table.
+    /// The needs of expressions that name no table.
     pub(crate) fn of_no_table() -> Needs<'static> {
         Needs::new(&|_| Err(SqlError::new(1105, "a kept expression names a table")))
     }
 
-    /// Asks for one of some rights on a table.
+    /// Adds the need for one of some privileges for a table.
     ///
     /// # Errors
-    /// 1142 where the user has none of them.
+    /// 1142 if the user has none of them.
     pub(crate) fn ask(&self, any: &'static [&'static str], table: TablePath) -> Result<()> {
         let need = Need::of_table(any, table);
         if self.list.borrow().contains(&need) {
@@ -86,12 +86,12 @@ impl<'a> Needs<'a> {
         Ok(())
     }
 
-    /// Says that the locking read that is planned next finds the rows of a change.
+    /// Marks that the locking read planned next finds the rows of a change.
     pub(crate) fn next_finds_changed(&self) {
         self.finds_changed.set(true);
     }
 
-    /// Whether a locking read that is planned now locks by its own rights.
+    /// Whether a locking read planned now needs the privileges for locking by itself.
     pub(crate) fn locks_by_itself(&self) -> bool {
         !self.finds_changed.take()
     }
@@ -101,7 +101,7 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// The tables of some needs in their order, and whether their rows are changed or locked.
+/// The tables of some needs, in order, and whether their rows are changed or locked.
 pub(crate) fn tables_of(needs: &[Need]) -> Vec<(TablePath, bool)> {
     let mut tables: Vec<(TablePath, bool)> = Vec::new();
     for need in needs {

@@ -9,13 +9,12 @@ pub(crate) const NAME: &str = "durability";
 /// MySQL's name.
 pub(crate) const ALIAS: &str = "innodb_flush_log_at_trx_commit";
 
-/// What MySQL's 0 and 2 stand for: once a second.
+/// The delay for MySQL's values 0 and 2: once a second.
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest delay.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
 
-/// The durability of a text, as the variable `durability` takes it: `commit`, `none`, or a delay
-/// from `1ms` to `3600s`.
+/// Parses a value of the variable `durability`: `commit`, `none`, or a delay from `1ms` to `3600s`.
 #[must_use]
 pub fn parse(text: &str) -> Option<Durability> {
     let text = text.trim().to_ascii_lowercase();
@@ -34,17 +33,17 @@ pub fn parse(text: &str) -> Option<Durability> {
     (Duration::from_millis(1)..=DELAY_MAX).contains(&delay).then_some(Durability::Within(delay))
 }
 
-/// Its text, as it is kept.
+/// The durability's text as the value of the variable.
 pub(crate) fn text(durability: Durability) -> String {
     durability.to_string()
 }
 
-/// What MySQL's number stands for.
+/// The durability for MySQL's number.
 pub(crate) fn of_number(number: &str) -> Durability {
     if number == "1" { Durability::Commit } else { Durability::Within(SECOND) }
 }
 
-/// MySQL's number for it, or the nearest.
+/// MySQL's number for a durability, or the nearest one.
 pub(crate) fn number(durability: Durability) -> &'static str {
     match durability {
         Durability::Commit => "1",
@@ -53,7 +52,7 @@ pub(crate) fn number(durability: Durability) -> &'static str {
     }
 }
 
-/// The variable that is set along with this one, and to what.
+/// The variable that is set together with this one, and its value.
 pub(crate) fn sibling(name: &str, value: &str) -> Option<(&'static str, String)> {
     match name {
         NAME => Some((ALIAS, number(parse(value)?).to_owned())),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Names and values. A session that sets nothing has no copy of them.
+/// The names and values of system variables. A session that sets none has no copy of them.
 pub(crate) struct SystemVariables {
     initial: Arc<BTreeMap<String, String>>,
     own: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ impl SystemVariables {
         }
     }
 
-    /// All of them.
+    /// All variables.
     pub(crate) fn all(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::clone(&self.initial);
         all.extend(self.own.iter().map(|(name, value)| (name.clone(), value.clone())));

@@ -21,8 +21,7 @@ use spillway_base::thread::blocking;
 use crate::errors::{Result, SqlError};
 use crate::process::Process;
 
-/// A session that holds a lock or waits for it. Numbers of connections may come again; tickets do
-/// not.
+/// A session that holds a lock or waits for it. Connection numbers may be reused; tickets are not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Holder {
     ticket: u64,
@@ -32,25 +31,25 @@ struct Holder {
 struct NamedLock {
     holder: Holder,
     queue: VecDeque<Holder>,
-    /// Notified when the holder changes, or a waiter is to stop.
+    /// Notified when the holder changes, or when a waiter must stop.
     changed: Arc<Condvar>,
 }
 
 #[derive(Default)]
 struct UserLocksState {
-    /// Those that are held.
+    /// The locks that are held.
     locks: HashMap<Arc<str>, NamedLock>,
-    /// What each ticket waits for.
+    /// The lock for which each ticket waits.
     waiting: HashMap<u64, Arc<str>>,
     tickets: u64,
 }
 
 impl UserLocksState {
-    /// Whether the holder of a lock waits, over however many others, for a lock that the ticket
-    /// has.
+    /// Whether the holder of a lock waits, directly or through other waiting holders, for a lock
+    /// that the ticket holds.
     fn leads_to(&self, name: &Arc<str>, ticket: u64) -> bool {
         let mut name = name;
-        // Without end only over a circle, and those were refused.
+        // This would be endless only for a cycle, and cycles were refused.
         while let Some(lock) = self.locks.get(name) {
             if lock.holder.ticket == ticket {
                 return true;
@@ -67,7 +66,7 @@ impl UserLocksState {
         self.locks.get(name).is_some_and(|lock| lock.holder == holder)
     }
 
-    /// Takes a lock from its holder, and hands it to the first who waits.
+    /// Takes a lock from its holder and passes it to the first waiter.
     fn hand_on(&mut self, name: &Arc<str>) {
         let Some(lock) = self.locks.get_mut(name) else { return };
         match lock.queue.pop_front() {
@@ -85,7 +84,7 @@ impl UserLocksState {
         }
     }
 
-    /// Takes one that waits out of the queue.
+    /// Removes a waiter from the queue.
     fn give_up(&mut self, name: &Arc<str>, holder: Holder) {
         self.waiting.remove(&holder.ticket);
         if let Some(lock) = self.locks.get_mut(name) {
@@ -101,7 +100,7 @@ pub(crate) struct NamedLocks {
 }
 
 impl NamedLocks {
-    /// Lets those who wait see whether they are still to.
+    /// Wakes the waiters, so they check whether they must stop waiting.
     pub(crate) fn wake(&self) {
         let state = self.state.lock();
         for name in state.waiting.values() {
@@ -112,27 +111,27 @@ impl NamedLocks {
     }
 }
 
-/// How long a session waits for a lock.
+/// The limits of a session's wait for a lock.
 pub(crate) struct UserLockWaitLimits {
-    /// `None` for without end.
+    /// `None` means no limit.
     pub(crate) wait: Option<Duration>,
-    /// When its statement must have ended.
+    /// The time by which the statement must have ended.
     pub(crate) deadline: Option<Duration>,
 }
 
-/// The named locks of one session. Dropping them gives them back.
+/// The named locks of one session. Dropping this releases them.
 pub(crate) struct OwnLocks {
     locks: Arc<NamedLocks>,
     process: Arc<Process>,
     holder: Holder,
-    /// How often each is held.
+    /// How often each lock is held.
     counts: RefCell<HashMap<Arc<str>, u64>>,
-    /// For those that it holds.
+    /// The memory charge of the held locks.
     held: RefCell<Stepped>,
 }
 
-/// What a lock takes beside its name: its places in two tables that grow by doubling, and the
-/// pieces of the heap.
+/// The memory of a lock without its name: its entries in two tables that grow by doubling, and its
+/// allocations.
 const LOCK_BYTES: usize = 320;
 
 fn bytes_of(name: &str) -> usize {
@@ -166,11 +165,11 @@ impl OwnLocks {
         }
     }
 
-    /// Takes a lock; `false` when it did not become this session's in time.
+    /// Acquires a lock. Returns `false` if the session did not get it in time.
     ///
     /// # Errors
-    /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317
-    /// where the session is to stop, 3024 where its statement took too long.
+    /// 3058 for a deadlock, 1041 if the budget has no memory for another lock, 1317 if the session
+    /// must stop, 3024 if its statement took too long.
     pub(crate) fn acquire(&self, name: &str, limits: &UserLockWaitLimits) -> Result<bool> {
         let mut counts = self.counts.borrow_mut();
         if let Some(count) = counts.get_mut(name) {
@@ -190,7 +189,7 @@ impl OwnLocks {
         Ok(got?.is_some())
     }
 
-    /// Makes a lock this session's, which does not have it; `None` when it did not become so in
+    /// Acquires a lock that this session does not hold yet. Returns `None` if it did not get it in
     /// time.
     fn take(&self, name: &str, limits: &UserLockWaitLimits) -> Result<Option<Arc<str>>> {
         let name: Arc<str> = name.into();
@@ -224,7 +223,8 @@ impl OwnLocks {
         state.waiting.insert(self.holder.ticket, name.clone());
         let end = limits.wait.map(|wait| clock::now().saturating_add(wait));
         let outcome = loop {
-            // First, so that what was handed over is kept, whatever else came to pass.
+            // This is checked first. So a lock that was passed on is kept, whatever else has
+            // happened.
             if state.is_held_by(name, self.holder) {
                 return Ok(true);
             }
@@ -251,7 +251,8 @@ impl OwnLocks {
         outcome
     }
 
-    /// Gives a lock back once; `None` where nobody has it, `false` where another has it.
+    /// Releases a lock once. Returns `None` if no session holds it, `false` if another session
+    /// does.
     pub(crate) fn release(&self, name: &str) -> Option<bool> {
         let mut counts = self.counts.borrow_mut();
         let Some(count) = counts.get_mut(name) else { return self.holder(name).map(|_| false) };
@@ -265,7 +266,7 @@ impl OwnLocks {
         Some(true)
     }
 
-    /// Gives all back; how often they were held.
+    /// Releases all locks. Returns how often they were held in total.
     pub(crate) fn release_all(&self) -> u64 {
         let mut counts = self.counts.borrow_mut();
         if counts.is_empty() {
@@ -277,7 +278,7 @@ impl OwnLocks {
             sum + count
         });
         drop(state);
-        // The tables' room goes, too.
+        // The tables' memory is freed too.
         counts.shrink_to_fit();
         let mut held = self.held.borrow_mut();
         let bytes = held.bytes();

@@ -13,8 +13,8 @@ use spillway_types::Value;
 
 use crate::errors::Result;
 
-/// What a variable takes beside the bytes of its name and value: its places in the table of
-/// variables and in that of the values before, and the pieces of the heap.
+/// The memory of a variable without the bytes of its name and value: its entries in the table of
+/// variables and in that of previous values, and its allocations.
 const ENTRY_BYTES: usize = 224;
 
 fn size_of(name: &str, value: &Value) -> usize {
@@ -29,9 +29,10 @@ fn size_of(name: &str, value: &Value) -> usize {
 /// The user variables of a session.
 pub(crate) struct UserVariables {
     values: HashMap<String, Value>,
-    /// What the running statement has assigned to in its expressions, with the values before.
+    /// The variables that the running statement has assigned in its expressions, with their
+    /// previous values.
     before: HashMap<String, Option<Value>>,
-    /// Of both.
+    /// The memory charge of both.
     held: Stepped,
 }
 
@@ -46,10 +47,10 @@ impl UserVariables {
         self.values.get(name)
     }
 
-    /// Sets a variable for good.
+    /// Sets a variable permanently.
     ///
     /// # Errors
-    /// 1041 where its value does not fit (UVAR-1).
+    /// 1041 if its value does not fit (UVAR-1).
     pub(crate) fn set(&mut self, name: String, value: Value) -> Result<()> {
         let gone = self.values.get(&name).map_or(0, |value| size_of(&name, value));
         self.held.try_set(self.held.bytes() - gone + size_of(&name, &value))?;
@@ -57,10 +58,10 @@ impl UserVariables {
         Ok(())
     }
 
-    /// Sets a variable in an expression: the statement may start over.
+    /// Sets a variable in an expression. The assignment is undone if the statement starts over.
     ///
     /// # Errors
-    /// 1041 where its value does not fit (UVAR-1).
+    /// 1041 if its value does not fit (UVAR-1).
     pub(crate) fn assign(&mut self, name: &str, value: Value) -> Result<()> {
         if self.before.contains_key(name) {
             return self.set(name.to_owned(), value);
@@ -71,7 +72,7 @@ impl UserVariables {
         Ok(())
     }
 
-    /// A statement begins: what the one before has assigned is for good.
+    /// Called when a statement begins. The previous statement's assignments become permanent.
     pub(crate) fn begin_statement(&mut self) {
         if self.before.is_empty() {
             return;
@@ -81,7 +82,7 @@ impl UserVariables {
         self.held.sub(values.map(|(name, value)| size_of(name, value)).sum());
     }
 
-    /// Takes back what the running statement has assigned to, because it starts over (UVAR-2).
+    /// Undoes the running statement's assignments, because it starts over (UVAR-2).
     pub(crate) fn undo(&mut self) {
         for (name, before) in std::mem::take(&mut self.before) {
             let Entry::Occupied(mut entry) = self.values.entry(name) else { continue };
@@ -106,7 +107,7 @@ mod tests {
         Value::Text("x".repeat(bytes))
     }
 
-    /// Of a variable's text.
+    /// The length of a variable's text.
     fn length(variables: &UserVariables, name: &str) -> Option<usize> {
         variables.get(name).map(|value| value.to_text().len())
     }

@@ -20,7 +20,7 @@ use crate::expression::{Expr, Typed};
 use crate::planner::aggregate::{Aggregate, AggregateKind};
 use crate::planner::literals::literal;
 
-/// An aggregate as it is written.
+/// An aggregate as written in the statement.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenAggregate<'e> {
     pub(super) kind: AggregateKind,
@@ -30,17 +30,17 @@ pub(super) struct WrittenAggregate<'e> {
 }
 
 impl Binder<'_> {
-    /// How many queries enclose this one.
+    /// The number of queries that enclose this one.
     fn level(&self) -> usize {
         Binder::chain(self.parent).count()
     }
 
-    /// Notes a column that is named here, of the query so many levels out, for the aggregate whose
-    /// argument it is in.
+    /// Records a column named here, of the query `depth` levels out, for the aggregate whose
+    /// argument contains it.
     pub(super) fn note_column(&self, depth: usize) {
         let mut chain = Binder::chain(Some(self)).enumerate();
         let around = chain.find_map(|(up, binder)| Some((up, binder, binder.argument.get()?)));
-        // A column of a subquery within the argument is no column of the argument.
+        // A column of a subquery within the argument is not a column of the argument.
         if let Some((up, binder, mut argument)) = around
             && up <= depth
         {
@@ -49,8 +49,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes an aggregate for the one whose argument it is in: its level, and what its own argument
-    /// has.
+    /// Records an aggregate for the aggregate whose argument contains it: its level, and the level
+    /// in its own argument.
     fn note_aggregate(&self, level: usize, within: Option<usize>) {
         let around = Binder::chain(Some(self)).find_map(|b| Some((b, b.argument.get()?)));
         if let Some((binder, mut argument)) = around {
@@ -60,7 +60,8 @@ impl Binder<'_> {
         }
     }
 
-    /// How many levels out the query is that an aggregate belongs to, by the level of its argument.
+    /// The number of levels from here out to the query to which an aggregate belongs, given the
+    /// level of its argument.
     fn home(&self, column: Option<usize>) -> Result<usize> {
         let own = self.level();
         let here = self.aggregates_allowed.then_some(0);
@@ -84,7 +85,7 @@ impl Binder<'_> {
         found.ok_or_else(misplaced)
     }
 
-    /// Binds an aggregate, and gives it to the query that it belongs to.
+    /// Binds an aggregate and adds it to the query to which it belongs.
     pub(super) fn aggregate(&mut self, written: WrittenAggregate<'_>) -> Result<Typed> {
         let around = self.argument.replace(Some(AggregateArgument::default()));
         let bound = self.aggregate_here(written);
@@ -98,7 +99,7 @@ impl Binder<'_> {
         self.note_aggregate(level, argument.aggregate);
         let Some(home) = Binder::chain(Some(self)).nth(depth) else { return Err(misplaced()) };
         if depth > 0 {
-            // Its columns are found once more, as that query sees them.
+            // Its columns are resolved again in the scope of that query.
             aggregate = home.twin().aggregate_here(written)?.0;
         }
         let (ty, collation) = (aggregate.ty.clone(), aggregate.collation);
@@ -116,7 +117,7 @@ impl Binder<'_> {
         Ok(Typed { expr, ty, collation, nullable })
     }
 
-    /// A binder of the same query, which sees what this one does.
+    /// A binder of the same query with the same scope.
     fn twin(&self) -> Binder<'_> {
         Binder {
             scope: self.scope.clone(),
@@ -131,7 +132,7 @@ impl Binder<'_> {
         }
     }
 
-    /// An aggregate with its argument bound here, and whether it may be NULL.
+    /// Binds an aggregate with its argument in this query. Also returns whether it may be NULL.
     fn aggregate_here(&mut self, written: WrittenAggregate<'_>) -> Result<(Aggregate, bool)> {
         let WrittenAggregate { kind, args, distinct, clauses } = written;
         let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };

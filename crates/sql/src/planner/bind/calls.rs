@@ -30,8 +30,8 @@ fn is_fixed(plan: &QueryPlan, ask: Ask, at: usize) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds a subquery of `width` columns, or of any number of them where that is 0, and the value
-    /// or the row that is compared with it, if any.
+    /// Binds a subquery with `width` columns, or with any number of columns if that is 0, and the
+    /// value or row that is compared with it, if any.
     pub(super) fn subquery(
         &mut self,
         subquery: &ast::Query,
@@ -53,13 +53,13 @@ impl Binder<'_> {
         let mut exact = Vec::new();
         for (at, part) in left.iter_mut().enumerate() {
             if plan.columns[at].column_type.is_numeric() {
-                // Members beside numbers are numbers.
+                // Members that are compared with numbers become numbers.
                 *part = part.clone().counted();
             } else if part.ty.is_numeric() {
                 plan.count_members(at);
             }
             let column = Typed {
-                // A subquery's column may be of any make, so it is not told as a column.
+                // A subquery's column may be any expression, so it is not represented as a column.
                 expr: Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
                 ty: plan.columns[at].column_type.clone(),
                 collation: plan.columns[at].collation,
@@ -151,7 +151,7 @@ impl Binder<'_> {
         made
     }
 
-    /// DATE_ADD and its like: a date and an interval, or a number of days.
+    /// DATE_ADD and similar functions: a date, and an interval or a number of days.
     fn shifted_date(
         &mut self,
         date: &ast::Expr,
@@ -168,7 +168,7 @@ impl Binder<'_> {
         Ok(interval_expr(date, amount, "DAY".to_owned(), negative))
     }
 
-    /// VALUES(): what the INSERT would have given a column.
+    /// VALUES(): the value that the INSERT would have assigned to a column.
     fn inserted_value(&self, column: &ast::Expr) -> Result<Typed> {
         let name = match column {
             ast::Expr::Identifier(ident) => ident.value.as_str(),
@@ -190,7 +190,7 @@ impl Binder<'_> {
     }
 }
 
-/// The unit that TIMESTAMPADD and TIMESTAMPDIFF take as their first argument.
+/// The unit in the first argument of TIMESTAMPADD and TIMESTAMPDIFF.
 fn single_unit(unit: &ast::Expr) -> Result<&'static str> {
     let found = match unit {
         ast::Expr::Identifier(ident) if ident.quote_style.is_none() => unit_named(&ident.value),

@@ -14,7 +14,7 @@ impl Binder<'_> {
     /// Binds an expression whose text is UTF-8.
     ///
     /// # Errors
-    /// 1235 for text in another character set, beside those of what is bound.
+    /// 1235 for text in another character set, and the errors of binding.
     pub(crate) fn bind(&mut self, expr: &ast::Expr) -> Result<Typed> {
         let bound = self.bind_any(expr)?;
         refuse_charset(&bound.expr)?;
@@ -36,14 +36,14 @@ impl Binder<'_> {
             | S::Sha2
             | S::ToBase64
             | S::Ascii => in_bytes(self.bind_any(expr)?),
-            // Their characters are the same in every set.
+            // These results do not depend on the character set.
             S::CharLength | S::CharacterLength | S::Isnull => self.bind_any(expr)?,
             _ => self.bind(expr)?,
         };
         Ok(bound)
     }
 
-    /// A literal behind the name of a character set.
+    /// A literal after the name of a character set.
     pub(super) fn introduced(&mut self, prefix: &ast::Ident, value: &ast::Expr) -> Result<Typed> {
         let set = Charset::find(prefix.value.strip_prefix('_').unwrap_or(&prefix.value))?;
         let value = match value {
@@ -58,7 +58,8 @@ impl Binder<'_> {
         }
     }
 
-    /// CONVERT(... USING ...): bytes are taken as text of the set, text becomes text of it.
+    /// CONVERT(... USING ...): bytes are interpreted as text in the set, and text is converted to
+    /// it.
     pub(super) fn convert_using(&mut self, inner: Typed, name: &str) -> Result<Typed> {
         let set = Charset::find(name)?;
         match set {
@@ -70,7 +71,8 @@ impl Binder<'_> {
         }
     }
 
-    /// CHARSET() and COLLATION() of what names a character set; `None` for other arguments.
+    /// CHARSET() and COLLATION() of an argument that names a character set; `None` for other
+    /// arguments.
     pub(super) fn charset_named(&self, call: &str, arg: &ast::Expr) -> Result<Option<Typed>> {
         let set = match arg {
             ast::Expr::Nested(inner) => return self.charset_named(call, inner),
@@ -87,9 +89,9 @@ impl Binder<'_> {
         Ok(Some(typed_value(Value::from(shown))))
     }
 
-    /// Binds the sides of a comparison. A constant in another character set is compared as UTF-8
-    /// where the other side's collation goes before its own: that of a column, or of a text that
-    /// only UTF-8 has.
+    /// Binds the sides of a comparison. A constant in another character set is compared as UTF-8 if
+    /// the other side's collation takes precedence. That holds for a column and for a text that
+    /// only UTF-8 can represent.
     pub(super) fn sides(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<[Typed; 2]> {
         let (a, b) = (self.bind_any(left)?, self.bind_any(right)?);
         let in_set = |side: &Typed| charset_of(&side.expr).is_some();

@@ -25,12 +25,12 @@ use crate::expression::{
 use crate::names;
 use crate::parser::on_enough_stack;
 
-/// The levels met in the argument of an aggregate, each the innermost of its kind.
+/// The levels found in the argument of an aggregate, each the innermost of its kind.
 #[derive(Clone, Copy, Default)]
 struct AggregateArgument {
-    /// Of columns, as far as their queries enclose the aggregate.
+    /// The level of columns whose queries enclose the aggregate.
     column: Option<usize>,
-    /// Of queries that aggregates within belong to.
+    /// The level of queries to which inner aggregates belong.
     aggregate: Option<usize>,
 }
 
@@ -39,33 +39,34 @@ pub(crate) struct Binder<'a> {
     pub(crate) names: Names<'a>,
     pub(crate) scope: Scope,
     pub(crate) parent: Option<&'a Binder<'a>>,
-    /// Common table expressions in force.
+    /// The visible common table expressions.
     pub(crate) ctes: Vec<(String, Arc<query_plan::QueryPlan>)>,
-    /// Names of result columns that HAVING and ORDER BY may use.
+    /// The names of result columns that HAVING and ORDER BY may use.
     pub(crate) aliases: Vec<(String, Typed)>,
-    /// Aggregates of this query, in its subqueries too; their values stand in slots from
-    /// `aggregate_base` on.
+    /// The aggregates of this query, including those in its subqueries. Their values are in the
+    /// slots from `aggregate_base` on.
     pub(crate) aggregates: RefCell<Vec<Aggregate>>,
     pub(crate) aggregate_base: usize,
     pub(crate) aggregates_allowed: bool,
-    /// The levels met so far in the argument of the aggregate that is being bound.
+    /// The levels found so far in the argument of the aggregate that is being bound.
     argument: Cell<Option<AggregateArgument>>,
-    /// The widest slot of an enclosing query that was met, plus one.
+    /// The largest slot of an enclosing query found so far, plus one.
     pub(crate) outer_reach: Cell<usize>,
-    /// Whether any column of an enclosing query was met.
+    /// Whether any column of an enclosing query was found.
     pub(crate) correlated: Cell<bool>,
     pub(crate) place: &'static str,
-    /// Whether the literals TRUE and FALSE are no numbers, as among what JSON is made of.
+    /// Whether the literals TRUE and FALSE are distinct from numbers, as in the arguments of JSON
+    /// functions.
     keeps_truth: bool,
-    /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
+    /// The table of an INSERT ... ON DUPLICATE KEY UPDATE, for which VALUES() may be used.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
-    /// The parts of expressions that were copied, because they stand in the query once and in its
-    /// plan more often.
+    /// The number of copied parts of expressions, which are in the query once and in its plan
+    /// several times.
     copied: Cell<usize>,
 }
 
-/// The parts of expressions that the plan of one query may have beside those that the query spells.
-/// A BETWEEN has its operand twice in the plan, so without a limit 40 of them within each other
+/// The most parts of expressions that the plan of one query may have in addition to those written
+/// in the query. A BETWEEN has its operand twice in the plan. So without a limit, 40 nested ones
 /// would fill any memory.
 const COPIED_MAX: usize = 1 << 18;
 
@@ -73,7 +74,7 @@ fn boxed(expr: Expr) -> Box<Expr> {
     Box::new(expr)
 }
 
-/// The number of a parameter, from its name.
+/// The number of the parameter with this name.
 pub(crate) fn parameter(name: &str) -> Option<usize> {
     name.strip_prefix(':')?.parse().ok()
 }
@@ -92,7 +93,7 @@ fn comparison(op: &ast::BinaryOperator) -> Option<Op> {
     })
 }
 
-/// Whether a name is a variable's: `@a`, or `@@a`.
+/// Whether a name is that of a variable: `@a` or `@@a`.
 pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
     ident.quote_style.is_none() && ident.value.starts_with('@')
 }
@@ -176,7 +177,7 @@ impl<'a> Binder<'a> {
         Err(SqlError::unknown_column(&path.join("."), self.place))
     }
 
-    /// Asks for SELECT on the table of a change, of which a column is read (NEED-3).
+    /// Checks the SELECT privilege for the table of a change of which a column is read (NEED-3).
     fn ask_to_read(&self, table: &ScopeTable) -> Result<()> {
         if !table.changed {
             return Ok(());
@@ -184,10 +185,10 @@ impl<'a> Binder<'a> {
         self.names.needs.ask(&["SELECT"], (table.db.clone(), table.name.clone()))
     }
 
-    /// Notes that the plan has an expression so many times more than the query spells it.
+    /// Counts that the plan has `times` more copies of an expression than the query.
     ///
     /// # Errors
-    /// 3170 where these are too many.
+    /// 3170 if there are too many.
     fn note_copies(&self, expr: &Expr, times: usize) -> Result<()> {
         let mut parts = 0;
         expr.walk(&mut |_| parts += 1);
@@ -199,8 +200,8 @@ impl<'a> Binder<'a> {
         Err(SqlError::new(3170, text))
     }
 
-    /// Notes that this query reads a slot of the query so many levels out, and so do those in
-    /// between: they run again for each row of that query.
+    /// Records that this query and those in between read a slot of the query `depth` levels out.
+    /// They then run again for each row of that query.
     fn note_outer(&self, depth: usize, slot: usize) {
         for (up, binder) in Binder::chain(Some(self)).take(depth).enumerate() {
             binder.correlated.set(true);
@@ -209,13 +210,13 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// This binder's query and those around it, from the inside out.
+    /// The binders of this query and of the enclosing ones, from the inside out.
     pub(crate) fn chain<'b>(first: Option<&'b Binder<'b>>) -> impl Iterator<Item = &'b Binder<'b>> {
         std::iter::successors(first, |binder| binder.parent)
     }
 
-    /// Notes a table that a query makes, for this query or one around it: what that depends on, so
-    /// do all in between.
+    /// Records a derived table of this query or of an enclosing one. All queries in between then
+    /// depend on the same outer columns as the table.
     pub(crate) fn depends(&self, plan: &query_plan::QueryPlan) {
         if !plan.correlated {
             return;
@@ -228,7 +229,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Gives parts that are compared the forms in which they are.
+    /// Converts the parts of a comparison to the forms in which they are compared.
     fn comparable(&self, parts: Vec<Typed>) -> Result<Vec<Typed>> {
         let parts = comparable(parts)?;
         for part in &parts {
@@ -242,7 +243,7 @@ impl<'a> Binder<'a> {
         Ok(parts)
     }
 
-    /// Binds an expression, whose text may be in another character set.
+    /// Binds an expression whose text may be in another character set.
     pub(crate) fn bind_any(&mut self, expr: &ast::Expr) -> Result<Typed> {
         on_enough_stack(|| self.bind_here(expr))
     }
@@ -447,8 +448,8 @@ impl<'a> Binder<'a> {
         self.call(call, &[expr, what])
     }
 
-    /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user
-    /// variables.
+    /// Binds a parameter or a variable. The parser numbers parameters: `:0`, `:1`. Other names are
+    /// system variables or user variables.
     fn placeholder(&mut self, name: &str) -> Result<Typed> {
         if let Some(number) = parameter(name) {
             let sample = (self.names.variables)(PARAMETERS, &number.to_string());
@@ -505,7 +506,7 @@ impl<'a> Binder<'a> {
             Err(error)
                 if error.code == 1054 && parts.len() == 1 && parts[0].quote_style.is_none() =>
             {
-                // Functions that need no parentheses.
+                // The functions that need no parentheses.
                 match path[0].to_ascii_lowercase().as_str() {
                     "current_timestamp" | "localtime" | "localtimestamp" => {
                         Scalar::Now.typed(Vec::new())
@@ -530,7 +531,7 @@ impl<'a> Binder<'a> {
         Typed { nullable: false, ..self.truth(expr) }
     }
 
-    /// Binds what is asked only whether it is true.
+    /// Binds an expression of which only the truth value is needed.
     pub(crate) fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
         Ok(self.bind(expr)?.counted().expr)
     }

@@ -29,7 +29,7 @@ impl Binder<'_> {
                 Ok(Typed { ty: ColumnType::UBIGINT, ..self.truth(Expr::BitNot(boxed(inner.expr))) })
             }
             UnaryOperator::Minus => {
-                // A literal's sign belongs to it: -9223372036854775808 is an integer.
+                // The sign belongs to the literal, so -9223372036854775808 is an integer.
                 if let Expr::Const(value) = &inner.expr {
                     let negated = match value {
                         Value::Int(number) => number.checked_neg().map(Value::Int),
@@ -97,7 +97,7 @@ impl Binder<'_> {
             return self.assignment(left, right);
         }
         if *op == BinaryOperator::StringConcat {
-            // Where the mode has `||` as OR, the tokens say OR.
+            // If `||` means OR in the SQL mode, the tokens already have OR.
             return self.call(Scalar::Concat, &[left, right]);
         }
         if let Some(op) = comparison(op) {

@@ -9,7 +9,7 @@ use crate::planner::literals::literal;
 use crate::planner::scope::LITERALS;
 
 impl Binder<'_> {
-    /// A comparison with any or all rows of a subquery.
+    /// Binds a comparison with any or all rows of a subquery.
     pub(super) fn quantified(
         &mut self,
         left: &ast::Expr,

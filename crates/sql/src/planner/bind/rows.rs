@@ -11,7 +11,7 @@ use super::{Binder, boxed};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Ask, Expr, List, Op, Typed, common_collation};
 
-/// The parts of a row value; `None` for an expression that is no row.
+/// The parts of a row value; `None` if the expression is not a row.
 fn parts_of(expr: &ast::Expr) -> Option<Vec<&ast::Expr>> {
     match expr {
         ast::Expr::Nested(inner) => parts_of(inner),
@@ -43,7 +43,7 @@ fn operands(wanted: usize) -> SqlError {
     SqlError::new(1241, format!("Operand should contain {wanted} column(s)"))
 }
 
-/// The subquery that an expression is.
+/// The subquery, if the expression is one.
 fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
     match expr {
         ast::Expr::Nested(inner) => subquery_of(inner),
@@ -53,8 +53,8 @@ fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
 }
 
 impl Binder<'_> {
-    /// A row value with its parts bound, those of rows within it in their place; `None` for an
-    /// expression that is no row.
+    /// Binds the parts of a row value, with nested rows flattened; `None` if the expression is not
+    /// a row.
     pub(super) fn row(&mut self, expr: &ast::Expr) -> Result<Option<Vec<Typed>>> {
         let Some(parts) = parts_of(expr) else { return Ok(None) };
         let mut row = Vec::new();
@@ -97,7 +97,7 @@ impl Binder<'_> {
         Ok(self.truth(found))
     }
 
-    /// Compares a row with the only row of a query.
+    /// Compares a row with the single row of a query.
     fn row_and_query(
         &mut self,
         width: usize,
@@ -140,9 +140,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Whether a value, or a row, is in a list. Each item is compared with the left side on its
-    /// own, so the left side may take several forms, as an ENUM does beside texts and numbers: each
-    /// form has a list of its own.
+    /// Whether a value, or a row, is in a list. Each item is compared with the left side
+    /// separately, so the left side may need several forms, as an ENUM does for texts and numbers.
+    /// Each form has its own list.
     pub(super) fn in_list(
         &mut self,
         expr: &ast::Expr,
@@ -208,9 +208,9 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Gives the values of a CASE the forms in which they are compared with its operand, and
-    /// answers with the operand and the collation. An operand that takes several forms is compared
-    /// in each branch, and is none then.
+    /// Converts the values of a CASE to the forms in which they are compared with its operand.
+    /// Returns the operand and the collation. An operand that needs several forms is compared in
+    /// each branch; the returned operand is then `None`.
     pub(super) fn cases(
         &self,
         operand: Typed,
@@ -253,7 +253,7 @@ fn any_of(mut conditions: Vec<Expr>) -> Expr {
     }
 }
 
-/// Whether two forms of one expression have its values alike.
+/// Whether two forms of one expression have the same values.
 fn is_same_form(a: &Expr, b: &Expr) -> bool {
     match (a, b) {
         (Expr::Const(a), Expr::Const(b)) => std::mem::discriminant(a) == std::mem::discriminant(b),
@@ -266,8 +266,8 @@ fn binary(op: Op, a: &Expr, b: &Expr, collation: Collation) -> Expr {
     Expr::Binary(op, boxed(a.clone()), boxed(b.clone()), collation)
 }
 
-/// A comparison of rows: equal ones are so in all parts, and of others the first parts that differ
-/// decide.
+/// A comparison of rows. Equal rows are equal in all parts. For other comparisons, the first
+/// differing parts decide.
 fn compare_rows(op: Op, pairs: &[(Expr, Expr, Collation)]) -> Expr {
     let both = |op, a, b| Expr::Binary(op, boxed(a), boxed(b), Collation::Binary);
     let part = |op, (a, b, collation): &(Expr, Expr, Collation)| binary(op, a, b, *collation);

@@ -9,10 +9,10 @@ use crate::errors::{Result, SqlError};
 use crate::privilege::account_limits::Forget;
 use crate::privilege::grants::quote;
 
-/// What a statement says; it is said of all accounts that it names.
+/// The options of a statement, which apply to all accounts that it names.
 #[derive(Default)]
 pub(super) struct Options {
-    /// Limits, in the order of [`AccountLimits::named`].
+    /// The limits, in the order of [`AccountLimits::named`].
     limits: [Option<u32>; 4],
     attempts: Option<u16>,
     time: Option<LockTime>,
@@ -20,8 +20,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// `[REQUIRE NONE] [WITH limit ...] [PASSWORD ... | FAILED_LOGIN_ATTEMPTS n |
-    /// PASSWORD_LOCK_TIME n | ACCOUNT LOCK | ACCOUNT UNLOCK] ...`, up to the end.
+    /// Parses `[REQUIRE NONE] [WITH limit ...] [PASSWORD ... | FAILED_LOGIN_ATTEMPTS n |
+    /// PASSWORD_LOCK_TIME n | ACCOUNT LOCK | ACCOUNT UNLOCK] ...` up to the end.
     pub(super) fn read(words: &mut Words, what: &str) -> Result<Options> {
         let mut options = Options::default();
         let unsupported =
@@ -46,14 +46,14 @@ impl Options {
         Ok(options)
     }
 
-    /// One limit, if one stands there.
+    /// Parses one limit, if the next words are one.
     pub(super) fn limit(&mut self, words: &mut Words) -> Result<bool> {
         let names = AccountLimits::default().named().map(|(name, _)| name);
         let Some(at) = names.iter().position(|name| words.eat(&name.to_ascii_lowercase())) else {
             return Ok(false);
         };
         let number = words.number()?;
-        // MySQL takes what is too much for as much as there can be.
+        // As in MySQL, a number that is too large becomes the largest possible one.
         self.limits[at] = Some(u32::try_from(number).unwrap_or(u32::MAX));
         Ok(true)
     }
@@ -85,7 +85,7 @@ impl Options {
         Ok(true)
     }
 
-    /// Whether it says anything.
+    /// Whether there are any options.
     pub(super) fn any(&self) -> bool {
         self.limits.iter().any(Option::is_some)
             || self.attempts.is_some()
@@ -93,7 +93,7 @@ impl Options {
             || self.locked.is_some()
     }
 
-    /// Has an account be as it says. Answers what is to be forgotten of the account then.
+    /// Applies the options to an account. Returns the account's counts to reset.
     pub(super) fn apply(&self, user: &mut UserDef) -> Vec<Forget> {
         let mut forget = Vec::new();
         for ((_, limit), asked) in user.limits.named().into_iter().zip(self.limits) {
@@ -115,8 +115,9 @@ impl Options {
     }
 }
 
-/// What dumps say of passwords, as far as it asks for what is so here: they do not expire, none is
-/// kept for a history, and none is asked for before it is changed.
+/// Parses the password options found in dumps, if they match this server's fixed behaviour:
+/// passwords do not expire, there is no password history, and the current password is not required
+/// for a change.
 fn password_option(words: &mut Words) -> Result<bool> {
     if !words.eat("password") {
         return Ok(false);
@@ -140,8 +141,8 @@ fn password_option(words: &mut Words) -> Result<bool> {
     Ok(false)
 }
 
-/// The statement that makes an account, as SHOW CREATE USER has it: without its rights, and without
-/// its password's hash where that is hidden.
+/// The statement that creates an account, as SHOW CREATE USER shows it: without its privileges, and
+/// without its password hash if that is `hidden`.
 pub(crate) fn create_user(user: &UserDef, hidden: bool) -> String {
     let mut line = format!(
         "CREATE USER {}@{} IDENTIFIED WITH '{}'",
@@ -179,7 +180,7 @@ pub(crate) fn create_user(user: &UserDef, hidden: bool) -> String {
 }
 
 impl Words {
-    /// A whole number that is not negative.
+    /// Parses a non-negative integer.
     fn number(&mut self) -> Result<u64> {
         let number = match self.tokens.get(self.at) {
             Some(Token::Number(text, _)) => text.parse().ok(),

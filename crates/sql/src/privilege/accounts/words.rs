@@ -6,7 +6,7 @@ use crate::catalog::unhex;
 use crate::errors::{Result, SqlError};
 use crate::parser::word;
 
-/// The words of a statement, read one after another.
+/// The tokens of a statement, read one after another.
 pub(super) struct Words {
     pub(super) tokens: Vec<Token>,
     pub(super) at: usize,
@@ -37,7 +37,7 @@ impl Words {
         is
     }
 
-    /// Where a statement makes no sense. A text may be a password, and is not repeated.
+    /// The position of a syntax error. A string literal may be a password and is not shown.
     pub(super) fn near_text(&self) -> String {
         match self.tokens.get(self.at) {
             None => "the end".to_owned(),
@@ -66,7 +66,7 @@ impl Words {
         Ok(text)
     }
 
-    /// A text, or bytes as a number in hexadecimal.
+    /// Parses a string literal, or bytes as a hexadecimal number.
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
         let hex = match self.tokens.get(self.at) {
             Some(Token::HexStringLiteral(hex)) => hex.clone(),
@@ -76,7 +76,7 @@ impl Words {
         Ok(unhex(&hex))
     }
 
-    /// Whether CURRENT_USER stands there, with parentheses or without.
+    /// Consumes CURRENT_USER, with or without parentheses. Returns whether it was there.
     pub(super) fn own(&mut self) -> Result<bool> {
         if !(self.eat("current_user") || self.eat("user")) {
             return Ok(false);
@@ -87,7 +87,7 @@ impl Words {
         Ok(true)
     }
 
-    /// `'u'@'h'`, `u@h`, `u`.
+    /// Parses `'u'@'h'`, `u@h` or `u`.
     pub(super) fn account(&mut self) -> Result<(String, String)> {
         let unquoted =
             matches!(self.tokens.get(self.at), Some(Token::Word(w)) if w.quote_style.is_none());
