@@ -11,7 +11,7 @@ use spillway_sql::{Instance, Session, SqlError};
 const HOUR: Duration = Duration::from_secs(3_600);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An instance whose clock stands still, with a table.
+/// An instance with a stopped clock and a table.
 fn instance() -> (Instance, Clock) {
     let clock = Clock::manual();
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -25,7 +25,7 @@ fn define(instance: &Instance, sql: &str) {
     run(&mut root(instance), sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Connects as a client that has proved to be a user.
+/// Connects as a client that is authenticated as a user.
 fn connect(instance: &Instance, user: &str, id: u64) -> Result<Session, SqlError> {
     let account = instance.user(user, "10.0.0.1").unwrap().account();
     instance.connect(&account, "10.0.0.1", id)
@@ -35,7 +35,7 @@ fn refused(instance: &Instance, user: &str) -> u16 {
     connect(instance, user, 99).map(drop).map_or_else(|error| error.code, |()| 0)
 }
 
-/// A client tries to log in.
+/// Records a login attempt; `known` tells whether the password was correct.
 fn tries(instance: &Instance, user: &str, known: bool) -> Result<(), SqlError> {
     let user = instance.user(user, "10.0.0.1").unwrap();
     instance.tried(&user, "10.0.0.1", known)
@@ -50,7 +50,7 @@ fn statements_of_an_hour_are_counted_over_all_sessions_of_an_account() {
     let mut one = connect(&instance, "u", 2).unwrap();
     let mut two = connect(&instance, "u", 3).unwrap();
     let mut free = connect(&instance, "free", 4).unwrap();
-    // Every kind of statement, one that fails, and both of two in one text.
+    // Every kind of statement counts, also one that fails, and each of two in one text.
     assert_eq!(code(&mut one, "SELECT a FROM test.t"), 0);
     assert_eq!(code(&mut two, "SELECT missing FROM test.t"), 1054);
     assert_eq!(code(&mut one, "SET @a = 1; INSERT INTO test.t VALUES (2)"), 0);
@@ -61,7 +61,7 @@ fn statements_of_an_hour_are_counted_over_all_sessions_of_an_account() {
     }
     assert_eq!(run(&mut free, "SELECT COUNT(*) FROM test.t").unwrap(), ["2"]);
     (0..9).for_each(|_| assert_eq!(code(&mut free, "DO 1"), 0));
-    // A point read and a prepared statement as well, and nothing is counted of what is refused.
+    // A point read and a prepared statement count as well. Refused statements do not count.
     clock.advance(HOUR - SECOND);
     assert_eq!(code(&mut one, "DO 1"), 1226);
     clock.advance(SECOND);
@@ -71,7 +71,7 @@ fn statements_of_an_hour_are_counted_over_all_sessions_of_an_account() {
     assert_eq!(code(&mut two, "DO 1"), 1226);
 }
 
-/// QUOTA-1: of changes, whichever statement makes them.
+/// QUOTA-1: changes are counted, whichever statement makes them.
 #[test]
 fn changes_of_an_hour_are_counted() {
     let (instance, clock) = instance();
@@ -110,7 +110,7 @@ fn connections_are_counted_at_once_and_by_the_hour() {
     let error = connect(&instance, "u", 4).map(drop).unwrap_err();
     let text = "User 'u' has exceeded the 'max_user_connections' resource (current value: 2)";
     assert_eq!((error.code, error.message.as_str()), (1226, text));
-    // A session that is reset keeps its place.
+    // A session that is reset still counts as a connection.
     two.reset();
     assert_eq!(refused(&instance, "u"), 1226);
     drop(one);
@@ -153,7 +153,7 @@ fn counts_begin_anew_when_that_is_asked_for() {
         (0..limit).for_each(|_| assert_eq!(code(user, "DO 1"), 0));
         assert_eq!(code(user, "DO 1"), 1226);
     };
-    // A limit holds for sessions that there are, from when it is set.
+    // A limit applies to existing sessions from the time when it is set.
     define(&instance, "ALTER USER u WITH MAX_QUERIES_PER_HOUR 2");
     spend(2, &mut user);
     spend(1, &mut other);
@@ -202,7 +202,7 @@ fn failures_in_a_row_block_an_account_for_days() {
     clock.advance(24 * HOUR - SECOND);
     blocked(false, "1");
     clock.advance(SECOND);
-    // It is over, and the count begins anew.
+    // The block has ended, and the count starts at zero.
     fail(2);
     blocked(false, "2");
     for sql in [
@@ -227,7 +227,7 @@ fn failures_in_a_row_block_an_account_for_days() {
     assert!(error.message.contains("for unlimited day(s) (unlimited day(s) remaining)"), "{error}");
     clock.advance(24 * HOUR * 40_000);
     assert_eq!(tries(&instance, "u", true).unwrap_err().code, 3955);
-    // Either zero is no such limit.
+    // If either value is zero, there is no limit.
     for sql in [
         "ALTER USER u FAILED_LOGIN_ATTEMPTS 0",
         "ALTER USER u FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME 0",
@@ -251,7 +251,7 @@ fn a_locked_account_lets_nobody_in() {
     assert_eq!(refused(&instance, "u"), 3118);
 }
 
-/// ACCOUNT-4: between the proof of a password and the session, too.
+/// ACCOUNT-4 also holds between the check of a password and the start of the session.
 #[test]
 fn a_session_is_of_the_account_that_was_proved() {
     let (instance, _) = instance();
@@ -260,14 +260,14 @@ fn a_session_is_of_the_account_that_was_proved() {
     define(&instance, "DROP USER u; CREATE USER u; GRANT ALL ON *.* TO u");
     let refused = instance.connect(&proved, "10.0.0.1", 2).map(drop).unwrap_err();
     assert_eq!(refused.code, 1045);
-    // A session of an account that has gone ends no session of the new one.
+    // The end of a dropped account's session does not affect sessions of the new account.
     let mut old = connect(&instance, "u", 3).unwrap();
     define(&instance, "DROP USER u; CREATE USER u");
     let _new = connect(&instance, "u", 4).unwrap();
     assert_eq!(code(&mut old, "KILL 4"), 1045);
 }
 
-/// The options of an account are stored and shown, and the shown statement makes the same account
+/// The options of an account are stored and shown, and the shown statement creates the same account
 /// again.
 #[test]
 fn limits_are_stored_and_shown() {
@@ -310,7 +310,7 @@ fn limits_are_stored_and_shown() {
     define(&instance, "CREATE USER u IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 4 ACCOUNT LOCK");
     let row = "SELECT max_user_connections, account_locked FROM mysql.user WHERE User = 'u'";
     assert_eq!(run(&mut root, row).unwrap(), ["4 Y"]);
-    // One's own hash is hidden from who may not change accounts.
+    // A user without the privilege to change accounts does not see its own hash.
     define(&instance, "ALTER USER u ACCOUNT UNLOCK");
     let mut user = connect(&instance, "u", 2).unwrap();
     let own = shown(&mut user, "CURRENT_USER()");
@@ -328,7 +328,7 @@ fn one_does_not_change_ones_own_limits() {
     }
     assert!(instance.user("u", "10.0.0.1").unwrap().stored.is_empty(), "nothing of it was done");
     assert_eq!(code(&mut user, "ALTER USER CURRENT_USER() IDENTIFIED BY 'x'"), 0);
-    // Nor by a GRANT to oneself.
+    // A GRANT to oneself is refused too.
     define(&instance, "GRANT SELECT ON test.* TO u WITH GRANT OPTION");
     let grant = "GRANT SELECT ON test.* TO u WITH MAX_QUERIES_PER_HOUR 0";
     assert_eq!(code(&mut user, grant), 1227);

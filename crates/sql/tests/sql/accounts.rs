@@ -4,8 +4,8 @@
 use crate::common::{code, in_memory, instance_of, root, run};
 use spillway_sql::{Instance, Session};
 
-/// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another
-/// who holds it.
+/// An instance with an administrator of accounts, who has all privileges except SYSTEM_USER, and
+/// another user with SYSTEM_USER.
 fn instance() -> (Instance, Session) {
     let instance = in_memory();
     let mut root = root(&instance);
@@ -21,7 +21,7 @@ fn instance() -> (Instance, Session) {
     (instance, admin)
 }
 
-/// Statements about an account, which is named as `{U}`.
+/// Statements that change an account, which is written as `{U}`.
 const TOUCHES: &[&str] = &[
     "ALTER USER {U} IDENTIFIED BY 'x'",
     "ALTER USER IF EXISTS {U} IDENTIFIED BY 'x'",
@@ -45,7 +45,7 @@ fn only_a_system_account_touches_a_system_account() {
         for statement in TOUCHES {
             let sql = statement.replace("{U}", account);
             let before = run(&mut root(&instance), "SHOW GRANTS FOR other").unwrap();
-            // Without rights everywhere itself, it could not even take all of them.
+            // Without privileges for all databases, the user could not even revoke all of them.
             let denied = if sql.contains("ALL") { [1227, 1044] } else { [1227, 1227] };
             assert!(denied.contains(&code(&mut admin, &sql)), "{sql}");
             assert_eq!(run(&mut root(&instance), "SHOW GRANTS FOR other").unwrap(), before);
@@ -53,13 +53,13 @@ fn only_a_system_account_touches_a_system_account() {
             assert!(instance.user("system", "localhost").is_some(), "{sql}");
         }
     }
-    // Any other account it may.
+    // The administrator may change any other account.
     for statement in TOUCHES.iter().filter(|statement| !statement.contains("other")) {
         let (_instance, mut admin) = instance();
         let sql = statement.replace("{U}", "other");
         assert!([0, 1141, 1227].contains(&code(&mut admin, &sql)), "{sql}");
     }
-    // SYSTEM_USER is given by those who have it, and the option to.
+    // SYSTEM_USER can be granted by users who have it with the GRANT OPTION.
     let (instance, mut admin) = instance();
     let mut system = instance.session("system", "localhost", 3);
     assert_eq!(code(&mut admin, "GRANT SYSTEM_USER ON *.* TO other"), 1227);
@@ -102,12 +102,12 @@ fn the_last_administrator_stays() {
         assert!(error.message.contains("the last account"), "{error}");
     }
     assert_eq!(code(&mut root, "SHOW GRANTS FOR other"), 0, "nothing of it was done");
-    // Where there is another, root may go.
+    // If there is another administrator, root may be dropped.
     run(&mut root, "CREATE USER boss; GRANT ALL ON *.* TO boss WITH GRANT OPTION").unwrap();
     run(&mut root, "DROP USER root").unwrap();
     let mut boss = instance.session("boss", "localhost", 5);
     assert_eq!(code(&mut boss, "DROP USER boss"), 1396);
-    // The owner of the folder may do everything, whoever there is.
+    // The owner of the folder may do everything, whatever accounts exist.
     let mut owner = instance.session_of_owner(6);
     run(
         &mut owner,
@@ -159,7 +159,7 @@ fn an_account_that_is_made_again_is_another() {
     assert_eq!(code(&mut old, "USE test"), 1045);
     let mut new = instance.session("other", "localhost", 5);
     assert_eq!(code(&mut new, "USE test"), 0);
-    // Nor does a session become that of an account that is made later.
+    // An existing session does not get the privileges of an account that is created later.
     let mut nobody = instance.session("later", "localhost", 6);
     run(&mut root, "CREATE USER later; GRANT ALL ON *.* TO later").unwrap();
     assert_eq!(code(&mut nobody, "USE test"), 1045);
@@ -182,7 +182,7 @@ fn names_are_quoted_where_they_are_shown_and_read() {
     {
         assert_eq!(run(&mut root, sql).unwrap(), own, "{sql}");
     }
-    // An error repeats no text that may be a password.
+    // An error does not show a string literal that may be a password.
     for sql in
         ["CREATE USER v IDENTIFIED 'hidden'", "SET PASSWORD 'hidden'", "DROP USER v 'hidden'"]
     {
@@ -211,7 +211,7 @@ fn a_host_may_be_a_pattern() {
     assert!(instance.user("p", "11.0.0.7").is_none());
 }
 
-/// A terminal that shows an error obeys no letter of a name (NAME-5).
+/// Names in errors have no characters that a terminal would obey (NAME-5).
 #[test]
 fn errors_have_no_control_characters() {
     let (instance, _admin) = instance();

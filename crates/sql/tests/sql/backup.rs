@@ -52,8 +52,7 @@ fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Folders that backups cannot be in are refused by an error of the argument, and nothing is
-/// written there.
+/// Folders that cannot hold backups are refused as wrong arguments, and nothing is written there.
 #[test]
 fn folders_that_backups_cannot_be_in_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,7 +83,7 @@ fn folders_that_backups_cannot_be_in_are_refused() {
         assert_eq!(backup(&at(path)), 1210, "{path}");
         assert!(!at("data/new").exists() && !at("log/new").exists(), "{path}");
     }
-    // A folder that others can use is refused, a link within one is not followed.
+    // A folder that other users can access is refused, and a link within one is not followed.
     let shared = at("shared");
     assert_eq!(backup(&shared), 0);
     std::fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
@@ -94,7 +93,7 @@ fn folders_that_backups_cannot_be_in_are_refused() {
     assert_eq!(backup(&shared), 1030);
     assert_eq!(std::fs::read(at("other").join("file")).unwrap(), b"kept");
     assert_eq!(backup(&shared), 0);
-    // With a root, only what is within it, however it is named.
+    // With a root, only folders within it are accepted, however they are named.
     std::fs::create_dir(at("root")).unwrap();
     symlink(at("root"), at("to_root")).unwrap();
     symlink(&shared, at("root").join("out")).unwrap();
@@ -109,8 +108,8 @@ fn folders_that_backups_cannot_be_in_are_refused() {
     db.close().unwrap();
 }
 
-/// KILL ends the backup of another session while that waits because of its speed limit, and leaves
-/// nothing of it.
+/// KILL ends the backup of another session while the backup waits because of its speed limit, and
+/// nothing of the backup is left.
 #[test]
 fn a_backup_is_ended_by_another_session() {
     let folder = std::env::temp_dir().join(format!("spillway-killed-{}", std::process::id()));

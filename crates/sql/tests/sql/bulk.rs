@@ -26,7 +26,7 @@ fn session() -> (Instance, Session) {
     (instance, session)
 }
 
-/// The rows as the table, and as each index, has them: how many, and sums of what they have.
+/// The number of rows and sums of their values, read from the table and from each index.
 fn sums(session: &mut Session) -> String {
     let columns = "COUNT(*), SUM(id), SUM(k), SUM(u)";
     let by =
@@ -127,7 +127,7 @@ fn ignored_rows_stay_and_the_others_are_changed() {
     );
 }
 
-/// Rows of 8 KB, 24 MB of them, where 16 MB are all the memory that there is.
+/// Creates 24 MB of rows of 8 KB in a database with 16 MB of memory.
 fn wide(session: &mut Session) {
     run(session, "CREATE TABLE w (id INT PRIMARY KEY, pad TEXT)").unwrap();
     run(session, "INSERT INTO w SELECT id, REPEAT('x', 8000) FROM t").unwrap();

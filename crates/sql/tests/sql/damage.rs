@@ -51,7 +51,7 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
             (slot..len.min(slot + (2 << 20))).step_by(1 << 10).for_each(|at| disk.rot(&path, at, 1))
         };
         flip();
-        // The catalog is in one, and in what refers to it.
+        // The damage may be in the catalog's block or in one that refers to it.
         if let Ok((_instance, mut root)) = open(&disk) {
             for (sql, rows) in [
                 ("SELECT COUNT(pad) FROM seat IGNORE INDEX (by_area)", "4000"),
@@ -68,7 +68,7 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
                 let (name, rest) = text.split_once("; ").unwrap();
                 assert!(rest.starts_with("table 0x"), "{text}");
                 told.insert(name.to_owned());
-                // So does who asks whether the table is as it should be.
+                // CHECK TABLE reports the same.
                 let checked = run(&mut root, "CHECK TABLE seat").unwrap();
                 assert!(checked.iter().any(|row| row.contains(name)), "{name}: {checked:?}");
                 run(&mut root, "SELECT 1").unwrap();

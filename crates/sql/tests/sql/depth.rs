@@ -23,7 +23,7 @@ fn session_of(instance: &Instance) -> Session {
     session
 }
 
-/// Runs a statement, as text twice and prepared, and uses whatever tables it left.
+/// Runs a statement, twice as text and once prepared, and uses the tables that it left.
 fn go(session: &mut Session, sql: &str) -> u16 {
     let told = code(session, sql);
     code(session, sql);
@@ -44,8 +44,8 @@ fn go(session: &mut Session, sql: &str) -> u16 {
     told
 }
 
-/// Each construct is nested in some places, and something in each place, on both sides of every
-/// limit.
+/// Each construct is nested in some places, and each place has some nested construct, on both sides
+/// of every limit.
 #[test]
 fn whatever_nests_runs_or_fails() {
     let instance = in_memory();
@@ -91,7 +91,7 @@ fn whatever_repeats_runs_or_fails() {
     assert_eq!(code(&mut session, "SELECT 1"), 0);
 }
 
-/// A million of what is shortest.
+/// A million levels of the shortest constructs.
 #[test]
 fn a_million_levels_fail() {
     let mut session = session();
@@ -108,7 +108,7 @@ fn a_million_levels_fail() {
     assert_eq!(code(&mut session, "SELECT 1"), 0);
 }
 
-/// Chains of brackets add up: each has few operators, and all of them many.
+/// Chains of brackets add up. Each has few operators, but all together have many.
 #[test]
 fn operators_behind_brackets_are_as_deep_as_those_before() {
     let mut session = session();
@@ -121,7 +121,7 @@ fn operators_behind_brackets_are_as_deep_as_those_before() {
     assert_eq!(code(&mut session, &nest(60, &terms(4000))), 1436);
 }
 
-/// Counts that only choose a stack refuse no statement (DEPTH-2).
+/// Counts that only select a stack do not make a statement fail (DEPTH-2).
 #[test]
 fn what_is_wide_is_not_deep() {
     let mut session = session();
@@ -136,7 +136,7 @@ fn what_is_wide_is_not_deep() {
     assert_eq!(code(&mut session, &chain(["SELECT 1", "", "", " OR 0 = 1", ""], 1400)), 0);
 }
 
-/// DEPTH-3, of every way to put an expression into the catalog.
+/// DEPTH-3, for every way to store an expression in the catalog.
 #[test]
 fn the_catalog_keeps_no_deep_expression() {
     let mut session = session();
@@ -156,7 +156,7 @@ fn the_catalog_keeps_no_deep_expression() {
     }
 }
 
-/// Parts that a plan has more often than its statement are limited in all.
+/// The total number of parts that a plan has more often than its statement is limited.
 #[test]
 fn what_doubles_with_each_level_fails() {
     let mut session = session();
@@ -173,7 +173,7 @@ fn what_doubles_with_each_level_fails() {
     assert_eq!(code(&mut session, &doubling), 3170);
 }
 
-/// Nests within each other, by a generator with a fixed seed.
+/// Mixtures of nested constructs, from a generator with a fixed seed.
 #[test]
 fn any_mixture_runs_or_fails() {
     let mut session = session();

@@ -16,7 +16,7 @@ fn session(instance: &Instance, number: u64) -> Session {
     session
 }
 
-/// How many key spaces of tables are in each engine.
+/// The number of tables' key spaces in each engine.
 fn spaces(db: &Database) -> [usize; EngineKind::COUNT] {
     let txn = db.begin(TransactionOptions::new());
     let mut counts = [0; EngineKind::COUNT];
@@ -29,7 +29,7 @@ fn spaces(db: &Database) -> [usize; EngineKind::COUNT] {
 const CREATE: &str =
     "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT, u INT UNIQUE, KEY (n))";
 
-/// Every key space of a table is in the table's engine, whatever made it.
+/// Every key space of a table is in the table's engine, whatever statement created it.
 #[test]
 fn all_of_a_table_is_in_its_engine() {
     let instance = in_memory();
@@ -75,12 +75,13 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), String> {
     Ok((db, session(&instance, 1)))
 }
 
-/// A crash during ALTER TABLE ... ENGINE leaves the table whole in one of the engines, and no key
-/// space beside its own.
+/// A crash during ALTER TABLE ... ENGINE leaves the complete table in one of the engines, and no
+/// other key spaces.
 #[test]
 fn a_conversion_that_a_crash_cuts_off_happened_or_not() {
     const ROWS: u32 = 3_000;
-    /// Crashes for each direction, but in a run of several rounds, which crashes everywhere.
+    /// The number of crashes for each direction. A run of several rounds crashes at every
+    /// operation.
     const CRASHES: u64 = 12;
     for (from, to) in [("TIERED", "MEMORY_OPTIMIZED"), ("MEMORY_OPTIMIZED", "TIERED")] {
         let prepared = SimDisk::new(7);
@@ -117,7 +118,7 @@ fn a_conversion_that_a_crash_cuts_off_happened_or_not() {
             assert!(engine == to || engine == from && told.is_err(), "crash at {crash_at}");
             let own = if engine == "TIERED" { [3, 0] } else { [0, 3] };
             assert_eq!(spaces(&db), own, "crash at {crash_at}");
-            // The counter goes on, and both engines take what comes.
+            // The counter continues, and both engines accept new rows.
             run(&mut one, "INSERT INTO t (n, u) VALUES (11, NULL)").unwrap();
             run(&mut one, "CREATE TABLE more (id INT) ENGINE=MEMORY_OPTIMIZED").unwrap();
             let newest = run(&mut one, "SELECT MAX(id) FROM t").unwrap().concat();
@@ -128,7 +129,7 @@ fn a_conversion_that_a_crash_cuts_off_happened_or_not() {
     }
 }
 
-/// A conversion that is killed, or refused for its rows, leaves the table where it was.
+/// A conversion that is killed, or that fails because of its rows, leaves the table where it was.
 #[test]
 fn a_conversion_that_fails_leaves_nothing() {
     let instance = in_memory();
@@ -156,7 +157,7 @@ fn a_conversion_that_fails_leaves_nothing() {
     assert_eq!((state(&mut one), spaces(&db)), expected);
 }
 
-/// A transaction that began to read before a conversion does not read the copy.
+/// A transaction with a snapshot from before a conversion does not read the copy.
 #[test]
 fn a_snapshot_from_before_a_conversion_does_not_use_the_table() {
     let instance = in_memory();
@@ -193,8 +194,8 @@ fn each_engine_has_a_page_of_its_own() {
     }
 }
 
-/// A session whose snapshot holds versions back is named, with what it holds back, to users with
-/// the PROCESS privilege.
+/// A session whose snapshot keeps old versions is shown, with the amount of these versions, to
+/// users with the PROCESS privilege.
 #[test]
 fn a_long_reader_is_named() {
     let instance = in_memory();
@@ -233,8 +234,8 @@ fn a_long_reader_is_named() {
     assert_eq!(words(&readers(&mut curious)[2])[0], "33");
 }
 
-/// Tests that say themselves in which engine their tables are, that look at what only the tiered
-/// engine has, or whose budget holds no memory table.
+/// Tests that select the engine of their tables, that check features of the tiered engine only, or
+/// whose budget is too small for memory tables.
 const OF_ONE_ENGINE: [&str; 11] = [
     "bulk::a_read_within_a_transaction",
     "bulk::changes_of_several_tables_hold_no_rows",
@@ -249,8 +250,8 @@ const OF_ONE_ENGINE: [&str; 11] = [
     "sizes::",
 ];
 
-/// Runs some of the other tests of this binary with their tables elsewhere: those whose turn it is,
-/// by the commit, or all in a run of several rounds.
+/// Runs other tests of this binary with their tables in another engine. The commit determines which
+/// ones; a run of several rounds runs all.
 fn repeat_elsewhere(placement: &str, turn: u64) {
     const STRIDE: u64 = 8;
     if Placement::chosen() != Placement::Default {

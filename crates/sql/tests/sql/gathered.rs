@@ -7,7 +7,7 @@ use spillway_base::rng::Rng;
 
 const COLUMNS: [&str; 9] = ["id", "i", "u", "ci", "cs", "b", "d", "f", "t"];
 
-/// A value of a column, of which there are few, many of them nearly alike.
+/// A value of a column. There are few different values, and many are nearly equal.
 fn value(column: &str, rng: &mut Rng) -> String {
     if rng.chance(1, 8) {
         return "NULL".to_owned();
@@ -85,7 +85,7 @@ fn gathered_rows_come_as_those_made_into_values() {
         }
         let head =
             format!("SELECT {}{}", if distinct { "DISTINCT " } else { "" }, shown.join(", "));
-        // Without the index, which gives ties in an order of its own.
+        // Without the index, which has its own order of ties.
         let gathered =
             run(&mut session, &format!("{head} FROM t IGNORE INDEX (by_i){tail}")).unwrap();
         let derived = format!("{head} FROM (SELECT * FROM t IGNORE INDEX (by_i)) AS t{tail}");
@@ -93,14 +93,14 @@ fn gathered_rows_come_as_those_made_into_values() {
         distinct_rows += if distinct { gathered.len() } else { 0 };
     }
     assert!(distinct_rows > 10_000);
-    // Through an index that gives the order, as well.
+    // Also through an index that provides the order.
     let by_index =
         run(&mut session, "SELECT DISTINCT i FROM t FORCE INDEX (by_i) ORDER BY i").unwrap();
     assert_eq!(by_index, run(&mut session, "SELECT i FROM t GROUP BY i ORDER BY i").unwrap());
 }
 
-/// A test that the bounds of what is read answer for all rows is not asked of each; of the same
-/// rows in a derived table it is.
+/// A test that the bounds of the scanned range already imply is not evaluated for each row. It is
+/// for the same rows in a derived table.
 #[test]
 fn conditions_on_the_key_hold_as_they_do_row_by_row() {
     let instance = in_memory();

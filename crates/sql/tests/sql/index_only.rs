@@ -22,7 +22,7 @@ fn without() -> Instance {
     instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
 }
 
-/// A type, one that it can be widened to, its values, and whether equal values are the same.
+/// A type, a type to which it can be widened, its values, and whether equal values are identical.
 type Kind = (&'static str, &'static str, &'static [&'static str], bool);
 
 const KINDS: &[Kind] = &[
@@ -83,7 +83,7 @@ fn pick<'a, T>(rng: &mut Rng, all: &'a [T]) -> &'a T {
 
 struct Table {
     kinds: Vec<&'static Kind>,
-    /// Columns of the primary key; without one, rows have a hidden number.
+    /// The columns of the primary key. Without one, rows have a hidden number.
     primary: Vec<String>,
     indexes: usize,
 }
@@ -118,7 +118,7 @@ impl Table {
         (table, sql)
     }
 
-    /// A name, and columns, some of them in part.
+    /// The definition of an index: a name and columns, some of them with a prefix length.
     fn index(&mut self, rng: &mut Rng) -> String {
         let mut parts: Vec<String> = Vec::new();
         for _ in 0..=rng.below(3) {
@@ -144,7 +144,7 @@ impl Table {
         at.map(|at| self.kinds[at])
     }
 
-    /// Whether equal values of a column are the same, so that it does not matter which is shown.
+    /// Whether equal values of a column are identical, so it does not matter which one is shown.
     fn is_exact(&self, column: &str) -> bool {
         self.kind(column).is_none_or(|kind| kind.3)
     }
@@ -333,7 +333,7 @@ impl Both {
         }
     }
 
-    /// Asks both, and answers how indexes were used.
+    /// Runs a query on both databases and compares the results. Returns how indexes were used.
     fn compare(&mut self, sql: &str, ordered: bool) -> [bool; 2] {
         let ask = |session: &mut Session| {
             let mut rows = run(session, sql).map_err(|error| error.code)?;
@@ -368,7 +368,7 @@ fn round(seed: u64) -> [u64; 2] {
     both.change(&format!("INSERT INTO t VALUES {}", rows.join(", ")));
     let mut used = [0; 2];
     for step in 0..12 {
-        // Own writes, some of them undone, in a transaction or out of one.
+        // The session's own writes, some of them undone, inside or outside a transaction.
         let open = rng.chance(1, 2);
         if open {
             both.change("BEGIN");
@@ -436,7 +436,8 @@ fn filled(level: &str) -> (Instance, Session, Session) {
 
 const SHOWN: &str = "SELECT k, id FROM t WHERE k BETWEEN 5 AND 25 OR k BETWEEN 15 AND 99";
 
-/// COVERING-INDEX-1: a snapshot sees the entries of its rows, whatever others have committed since.
+/// COVERING-INDEX-1: a snapshot sees the entries of its rows, whatever other transactions have
+/// committed since.
 #[test]
 fn a_snapshot_sees_the_entries_of_its_rows() {
     let (_instance, mut one, mut two) = filled("REPEATABLE READ");
@@ -450,7 +451,7 @@ fn a_snapshot_sees_the_entries_of_its_rows() {
     assert_eq!(run(&mut one, SHOWN).unwrap(), before);
     assert_eq!(run(&mut one, "SELECT MIN(k), MAX(k) FROM t").unwrap(), ["10 30"]);
     assert_eq!(run(&mut one, "SELECT COUNT(*), COUNT(k) FROM t").unwrap(), ["4 3"]);
-    // What it writes itself it sees, and what it takes back it does not.
+    // It sees its own writes, but not those that it has rolled back.
     run(&mut one, "UPDATE t SET k = 11 WHERE id = 3").unwrap();
     assert_eq!(run(&mut one, SHOWN).unwrap(), ["10 1", "11 3", "20 2"]);
     run(&mut one, "SAVEPOINT s").unwrap();
@@ -463,7 +464,7 @@ fn a_snapshot_sees_the_entries_of_its_rows() {
 }
 
 /// COVERING-INDEX-1, COVERING-INDEX-5: an index that was built after the snapshot is not read for a
-/// query that all rows answer as well.
+/// query that a table scan can answer as well.
 #[test]
 fn a_snapshot_from_before_an_index_reads_the_rows() {
     let instance = in_memory();
@@ -473,16 +474,16 @@ fn a_snapshot_from_before_an_index_reads_the_rows() {
     let rows: Vec<String> =
         (0..3000).map(|id| format!("({id}, {}, {}, 'c')", id % 7 + 1, id * 7 % 3001)).collect();
     run(&mut one, &format!("INSERT INTO t VALUES {}", rows.join(", "))).unwrap();
-    // In files it is known how many entries of `a` the conditions find.
+    // Once the entries of `a` are in files, it can be estimated how many satisfy the conditions.
     run(&mut one, "FLUSH TABLES").unwrap();
     run(&mut one, "START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();
     run(&mut two, "CREATE INDEX ba ON t (b, a)").unwrap();
     run(&mut two, "UPDATE t SET b = -5 WHERE id = 9").unwrap();
     let queries = [
-        // Another way than the one that seems best.
+        // Another access path than the apparently best one.
         "SELECT b FROM t WHERE a > 0",
         "SELECT b FROM t WHERE a > 0 AND b + 0 >= 0",
-        // By its order, which it is chosen for.
+        // The index is chosen for its order.
         "SELECT b FROM t ORDER BY b",
         "SELECT b, a FROM t WHERE b + 0 < 50 ORDER BY b DESC, a DESC LIMIT 3",
         "SELECT b + 1 FROM t ORDER BY b LIMIT 2, 5",
@@ -527,7 +528,7 @@ fn locking_reads_lock_their_rows() {
 /// with it; a transaction that changes other columns of these rows does not.
 #[test]
 fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
-    // How many of two that read the same, and then write each something else, are refused.
+    // The number of refused transactions of two that read the same and then write different rows.
     let skew = |change: &dyn Fn(u8) -> String, read: &str| {
         let (_instance, mut one, mut two) = filled("SERIALIZABLE");
         assert!(uses_index(&mut one, read) || read.contains("MIN"));
@@ -545,13 +546,13 @@ fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
         refused
     };
     let ranges = "SELECT COUNT(*) FROM t WHERE k BETWEEN 5 AND 12 OR k BETWEEN 15 AND 25";
-    // Each takes away what the other has counted.
+    // Each removes rows that the other has counted.
     assert_eq!(skew(&|id| format!("UPDATE t SET k = 50 WHERE id = {id}"), ranges), 1);
     assert_eq!(skew(&|id| format!("DELETE FROM t WHERE id = {id}"), ranges), 1);
-    // Each puts in what the other would have counted.
+    // Each inserts rows that the other would have counted.
     let put = |id: u8| format!("INSERT INTO t VALUES (1{id}, 2{id}, 'new')");
     assert_eq!(skew(&put, ranges), 1);
-    // What nobody has read.
+    // A column that neither has read.
     assert_eq!(skew(&|id| format!("UPDATE t SET c = 'new' WHERE id = {id}"), ranges), 0);
     assert_eq!(skew(&|id| format!("INSERT INTO t VALUES (1{id}, 4{id}, 'new')"), ranges), 0);
     // The end of an index is read up to the first value.
@@ -560,7 +561,7 @@ fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
     assert_eq!(skew(&|id| format!("INSERT INTO t VALUES (1{id}, 4{id}, 'more')"), ends), 0);
 }
 
-/// COVERING-INDEX-2: what entries say is what the present definition says.
+/// COVERING-INDEX-2: values from index entries are those of the present definition.
 #[test]
 fn entries_follow_the_definition() {
     let instance = in_memory();
@@ -591,7 +592,8 @@ fn entries_follow_the_definition() {
     )
     .unwrap();
     assert_eq!(shown(&mut one), [["4294967295", "7"], ["-2.500", "1.500"], ["", "x"]]);
-    // A name for what was none: its entry, of number 0, would not be found under the new number.
+    // The new member has the empty name of invalid values. Their entries, with number 0, would not
+    // be found under the new number.
     run(&mut one, "ALTER TABLE t MODIFY e ENUM('x','y','z','')").unwrap();
     run(&mut one, "UPDATE t SET e = 'z' WHERE id = 2").unwrap();
     run(&mut one, "INSERT INTO t VALUES (4, -1, 0, '')").unwrap();

@@ -12,14 +12,14 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// A column of the twins, in one of the types that it widens through.
+/// A column of the twin tables, with the types through which it is widened.
 struct Column {
     name: String,
     family: usize,
     width: usize,
 }
 
-/// Types, each wider than the one before, and a value that the narrowest holds.
+/// Types, each wider than the previous one, and values that the narrowest one can hold.
 const FAMILIES: [(&[&str], [&str; 3]); 9] = [
     (&["TINYINT", "INT", "BIGINT"], ["-7", "100", "NULL"]),
     (&["TINYINT UNSIGNED", "INT UNSIGNED", "BIGINT"], ["7", "200", "NULL"]),
@@ -59,7 +59,7 @@ fn place(rng: &mut Rng, columns: &[Column], but: &str) -> String {
     }
 }
 
-/// One clause of an ALTER TABLE, which it makes the columns follow.
+/// One clause of an ALTER TABLE. Updates the columns accordingly.
 fn clause(rng: &mut Rng, columns: &mut Vec<Column>, made: &mut u64) -> String {
     let some = (!columns.is_empty()).then(|| rng.below(columns.len() as u64) as usize);
     match (rng.below(7), some) {
@@ -95,8 +95,8 @@ fn clause(rng: &mut Rng, columns: &mut Vec<Column>, made: &mut u64) -> String {
     }
 }
 
-/// STORED-ROW-1 to STORED-ROW-4: a table whose rows stay is never told from a twin that is copied
-/// at each change, whatever is read from it.
+/// STORED-ROW-1 to STORED-ROW-4: a table whose rows stay always gives the same results as a twin
+/// that is copied at each change.
 #[test]
 fn rows_that_stay_read_as_rows_that_are_copied() {
     for seed in 0..12 {
@@ -160,11 +160,11 @@ fn rows_that_stay_read_as_rows_that_are_copied() {
     }
 }
 
-/// Only some versions are kept: one more has the rows written anew, unless the statement says that
-/// it must not.
+/// The number of versions is limited. One more makes the statement rewrite the rows, unless it
+/// excludes that.
 #[test]
 fn rows_are_copied_when_they_have_too_many_versions() {
-    // Nobody writes them anew meanwhile.
+    // No background thread rewrites them meanwhile.
     let mut settings = Settings::default();
     settings.without.push(Mechanism::RowRefresh);
     let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
@@ -181,7 +181,8 @@ fn rows_are_copied_when_they_have_too_many_versions() {
     let before = run(&mut one, all).unwrap();
     assert_eq!(before, ["0 4032 4032 2016 64"]);
     assert_eq!(code(&mut one, "ALTER TABLE t ADD COLUMN more INT FIRST, ALGORITHM=INSTANT"), 4092);
-    // At the end there is always room: rows of the same version have less.
+    // A column can always be added at the end, because rows of the same version then have fewer
+    // columns.
     run(&mut one, "ALTER TABLE t ADD COLUMN last INT DEFAULT 3, ALGORITHM=INSTANT").unwrap();
     run(&mut one, "ALTER TABLE t ADD COLUMN more INT FIRST").unwrap();
     assert_eq!(run(&mut one, all).unwrap(), before);
@@ -196,8 +197,7 @@ fn rows_are_copied_when_they_have_too_many_versions() {
     assert_eq!(run(&mut one, all).unwrap(), before);
 }
 
-/// A transaction that began to read before a change reads the old rows as the new definition has
-/// them.
+/// A transaction with a snapshot from before a change reads the old rows under the new definition.
 #[test]
 fn an_older_snapshot_reads_through_a_change() {
     let instance = in_memory();
@@ -217,9 +217,9 @@ fn an_older_snapshot_reads_through_a_change() {
     assert_eq!(run(&mut two, "SELECT * FROM t").unwrap(), ["5 1 0", "6 2 200", "1 3 1"]);
 }
 
-/// ROW-REWRITE-1 to ROW-REWRITE-3 of `ddl/refresh`: rows that are written anew read as before, also
-/// by older snapshots, and none is left of an earlier version, for there are no layouts to read
-/// such by after the next opening.
+/// ROW-REWRITE-1 to ROW-REWRITE-3 of `ddl/refresh`: rewritten rows read as before, also by older
+/// snapshots. No row of an earlier version is left, because after the next opening there are no
+/// layouts to read them.
 #[test]
 fn rows_are_written_anew_beside_their_table() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -12,7 +12,7 @@ use spillway_storage::sim::{Fault, SimDisk};
 /// A session in a transaction of its own.
 struct Client {
     session: Session,
-    /// Whether a statement or the commit was refused for another transaction's sake (error 1213).
+    /// Whether a statement or the commit was refused because of another transaction (error 1213).
     refused: bool,
 }
 
@@ -20,7 +20,7 @@ impl Client {
     fn run(&mut self, sql: &str) -> Vec<String> {
         let mut rows = Rows::default();
         if self.refused {
-            // The transaction is gone; what is left of the schedule must not run by itself.
+            // The transaction has ended. The rest of the schedule must not run outside it.
             return Vec::new();
         }
         match self.session.query(sql, &mut rows) {
@@ -33,8 +33,7 @@ impl Client {
         }
     }
 
-    /// Runs a statement that waits for what `meanwhile` does, or comes after it: the answer is the
-    /// same.
+    /// Runs a statement that either waits for `meanwhile` or runs after it. The result is the same.
     fn run_beside(mut self, sql: &'static str, meanwhile: impl FnOnce()) -> (Client, Vec<String>) {
         let waits = thread::spawn("client", move || {
             let rows = self.run(sql);
@@ -159,7 +158,7 @@ fn g1c_two_transactions_do_not_read_each_other() {
         assert!(two.refused || read == ["10"]);
         one.run("COMMIT");
         two.run("COMMIT");
-        // Each missed the other's write: no order of the two explains both.
+        // Each has not seen the other's write, so no serial order of the two explains both.
         assert_eq!(one.refused || two.refused, bench.level == SERIALIZABLE);
         assert!(!one.refused || !two.refused);
     });
@@ -211,7 +210,7 @@ fn pmp_a_write_by_predicate_meets_no_row_that_changed_under_it() {
         });
         two.run("COMMIT");
         assert_eq!(two.refused, bench.level != READ_COMMITTED, "{}", bench.level);
-        // Row 2 is 30 now. Row 1 has come to be 20: READ COMMITTED may find it, or not.
+        // Row 2 is 30 now. Row 1 has become 20, and READ COMMITTED may find it or not.
         let rows = bench.rows();
         assert!(rows.ends_with(&["2 30".to_owned()]), "{rows:?}");
         assert!(rows.len() == 2 || bench.level == READ_COMMITTED);
@@ -308,7 +307,8 @@ fn g2_predicates_skew_below_serializable_only() {
     });
 }
 
-/// Fekete, O'Neil and O'Neil's: the one who only reads is what makes the order of the others wrong.
+/// The anomaly of Fekete, O'Neil and O'Neil: a read-only transaction makes the order of the others
+/// inconsistent.
 #[test]
 fn g2_with_a_reader_skews_below_serializable_only() {
     on_all(|bench| {
@@ -326,8 +326,8 @@ fn g2_with_a_reader_skews_below_serializable_only() {
     });
 }
 
-/// What a changing or a locking statement looked for and did not find is read as well as what a
-/// SELECT did not.
+/// Rows that a changing or locking statement searched and did not find count as read, as for a
+/// SELECT.
 #[test]
 fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
     let looks = [
@@ -365,8 +365,8 @@ fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
     }
 }
 
-/// What tells that a row or a value is there, or is not, is a read too (SSI-1): a duplicate, a row
-/// that is passed over, an insertion that a savepoint takes back.
+/// Any result that reveals whether a row or a value exists is a read too (SSI-1): a duplicate, a
+/// skipped row, an insertion that a savepoint undoes.
 #[test]
 fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
     let by_savepoint = ["SAVEPOINT s", "INSERT INTO u VALUES (3, 30)", "ROLLBACK TO s"];
@@ -381,7 +381,7 @@ fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
         (&by_savepoint, "INSERT INTO u VALUES (4, 30)"),
     ];
     for (look, change) in looks {
-        // In the snapshot, and committed after it was taken.
+        // With a row in the snapshot, and with one committed after the snapshot was taken.
         for later in [false, true] {
             let bench = Bench::new(SERIALIZABLE);
             let mut first = Client { session: bench.session(), refused: false };
@@ -399,7 +399,7 @@ fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
                 }
             };
             if later {
-                // `one` reads before `two` writes beside it, and reads the rest after `two` has
+                // `one` reads before `two` writes concurrently, and reads the rest after `two` has
                 // committed.
                 tell("SELECT * FROM u WHERE id = 7");
                 two.run("INSERT INTO u VALUES (7, 70)");
@@ -422,8 +422,8 @@ fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
     }
 }
 
-/// What a limited change with an order waited for is changed only if it fits yet; else the next
-/// that does takes its place.
+/// A change with an order and a limit changes a row for which it waited only if the row still
+/// satisfies the conditions. Otherwise the next matching row takes its place.
 #[test]
 fn a_limited_change_passes_over_what_does_not_fit_any_more() {
     for (sql, wanted) in [
@@ -439,7 +439,7 @@ fn a_limited_change_passes_over_what_does_not_fit_any_more() {
             let [mut one, two] = bench.clients();
             one.run("UPDATE test SET value = 11 WHERE id = 1");
             let (mut two, _) = two.run_beside(sql, || {
-                // Once it has locked row 0 it knows which rows it wants.
+                // Once it has locked row 0, it has chosen its rows.
                 let probe = "SELECT id FROM test WHERE id = 0 FOR UPDATE NOWAIT";
                 while crate::common::code(&mut third.session, probe) != 3572 {
                     std::thread::yield_now();
@@ -453,8 +453,9 @@ fn a_limited_change_passes_over_what_does_not_fit_any_more() {
     }
 }
 
-/// A change or a locking read that stops at its first rows has not read what is behind them: those
-/// who put rows in at the end are not in its way, nor is it in theirs. What it did read counts.
+/// A change or a locking read that stops at its first rows has not read the rows after them. So it
+/// does not conflict with transactions that insert rows at the end. The rows that it did read
+/// count.
 #[test]
 fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
     for (look, last) in [
@@ -466,7 +467,7 @@ fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
         for inside in [false, true] {
             let bench = Bench::new(SERIALIZABLE);
             let [mut one, mut two] = bench.clients();
-            // Each reads what the other writes, if this is in what `one` reads.
+            // Each reads what the other writes, if `one` has read that far.
             one.run(look);
             let id = if (last == 1) == inside { 0 } else { 7 };
             two.run("SELECT * FROM test WHERE id = 100");
@@ -479,8 +480,8 @@ fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
     }
 }
 
-/// Workers that each take the first row of a queue, while it is filled by who looks for its last
-/// one: nobody is refused.
+/// Workers that each take the first row of a queue, while another transaction reads its last row
+/// and appends to it, are not refused.
 #[test]
 fn workers_at_a_queue_are_not_refused_under_serializable() {
     const TAKEN: usize = 80;
@@ -511,7 +512,7 @@ fn workers_at_a_queue_are_not_refused_under_serializable() {
     assert_eq!(bench.rows().len(), 2 * TAKEN);
 }
 
-/// Two sessions, of which the second waits for no lock for long, and two tables of the same rows.
+/// Two sessions, the second with a short lock timeout, and two tables with the same rows.
 fn two_tables() -> [Session; 2] {
     let instance = in_memory();
     let [mut one, mut two] = [1, 2].map(|id| {
@@ -528,7 +529,7 @@ fn two_tables() -> [Session; 2] {
     [one, two]
 }
 
-/// A change of several tables locks the rows that it reads, also those that it leaves alone.
+/// A change of several tables locks the rows that it reads, also those that it does not change.
 #[test]
 fn a_change_of_several_tables_waits_for_what_it_reads() {
     let [mut one, mut two] = two_tables();
@@ -542,12 +543,12 @@ fn a_change_of_several_tables_waits_for_what_it_reads() {
     assert_eq!(run(&mut two, "SELECT a FROM t WHERE id = 1").unwrap(), ["7"]);
 }
 
-/// Of a table that a change only reads it locks rows shared: others may read them for changes of
-/// their own, and change them once it is over.
+/// A change locks the rows of tables that it only reads in shared mode. Other transactions may read
+/// these rows for their own changes, and may change them after its end.
 #[test]
 fn changes_of_several_tables_share_what_they_only_read() {
     let lookups = [
-        // By a key, by an index, and whole.
+        // By the primary key, by an index, and by a full scan.
         "JOIN s ON s.id = t.a - t.a + 1",
         "JOIN s ON s.a = t.a - t.a + 1",
         "JOIN s ON s.id + 0 = 1 AND s.a + t.a > 0",
@@ -576,7 +577,7 @@ fn changes_of_several_tables_share_what_they_only_read() {
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, "UPDATE t JOIN s ON s.id = t.a + 100 SET t.a = 5 WHERE t.id = 2").unwrap();
     assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR SHARE NOWAIT"), 3572);
-    // So is the row of the other table if the statement changes both.
+    // The row of the other table is locked exclusively too, if the statement changes both.
     let [mut one, mut two] = two_tables();
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, "UPDATE t JOIN s ON s.id = t.id SET t.a = 5, s.a = 5 WHERE t.id = 2").unwrap();
@@ -586,7 +587,7 @@ fn changes_of_several_tables_share_what_they_only_read() {
     }
 }
 
-/// The same table is read and changed, by its two names.
+/// The same table is read under one name and changed under another.
 #[test]
 fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
     let [mut one, mut two] = two_tables();
@@ -595,13 +596,13 @@ fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
     assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR SHARE NOWAIT"), 0);
     assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR UPDATE NOWAIT"), 3572);
     assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 1 FOR SHARE NOWAIT"), 3572);
-    // What it has shared alone it may change after.
+    // It may change rows afterwards that only it has locked in shared mode.
     run(&mut one, "UPDATE t JOIN t AS o ON o.id = t.id SET t.a = o.a + 1").unwrap();
     run(&mut one, "COMMIT").unwrap();
     assert_eq!(run(&mut two, "SELECT a FROM t ORDER BY id").unwrap(), ["8", "3"]);
 }
 
-/// What errors and warnings say of rows is durable when they say it (D2).
+/// When an error or a warning reports the state of rows, that state is durable (D2).
 #[test]
 fn what_an_error_says_is_durable() {
     let database = Database::open_in_memory(Settings::default()).unwrap();
@@ -639,7 +640,8 @@ fn what_an_error_says_is_durable() {
         assert!(hurried.0.iter().all(|commit| commit.known().is_none()), "{sql}");
         assert_eq!(code(&mut second, sql), error, "{sql}");
         assert!(!run(&mut second, "SHOW WARNINGS").unwrap().is_empty(), "{sql}");
-        // A commit is known with those before it, and of these the statement rests on one.
+        // A commit's outcome is known together with that of earlier ones, and the statement depends
+        // on one of these.
         let met = usize::from(sql.contains("(70,") || sql.contains("UNIQUE"));
         assert!(hurried.0[met].known().is_some(), "{sql}");
         run(&mut second, "ROLLBACK").unwrap();
@@ -649,8 +651,8 @@ fn what_an_error_says_is_durable() {
     }
 }
 
-/// Values that somebody takes from a row are neither free nor another's until that one ends: who
-/// gives them to a row waits, by the lock of the entry that goes.
+/// Unique values that a transaction removes from a row are not free until that transaction ends.
+/// Another transaction that assigns them waits for the lock of the deleted entry.
 #[test]
 fn unique_values_that_go_are_waited_for() {
     let instance = in_memory();
@@ -674,7 +676,8 @@ fn unique_values_that_go_are_waited_for() {
     }
 }
 
-/// A condition that is another each time is looked at once for each row, and behind its lock.
+/// A condition that changes with each evaluation is evaluated once for each row, after the row is
+/// locked.
 #[test]
 fn a_condition_that_changes_is_looked_at_once_for_each_row() {
     let instance = in_memory();
@@ -694,8 +697,8 @@ fn a_condition_that_changes_is_looked_at_once_for_each_row() {
     assert_eq!(run(&mut session, looked).unwrap(), ["1", "5"]);
 }
 
-/// The client gets the warning of an autocommit statement with the result of its commit. Nobody
-/// waits for the warning before (D3).
+/// The client gets the warning of an autocommit statement with the result of its commit. The
+/// statement does not hold its locks until the warning is durable (D3).
 #[test]
 fn a_warning_holds_no_row_until_the_log_is_written() {
     let instance = in_memory();
@@ -713,8 +716,8 @@ fn a_warning_holds_no_row_until_the_log_is_written() {
     assert_eq!(run(&mut session, "SELECT d FROM t").unwrap(), ["4.00"]);
 }
 
-/// Where the log fails that what a statement would say rests on, it says that, and nothing is left
-/// of it: an error and a warning alike.
+/// If the log fails before the data is durable on which an error or a warning depends, the
+/// statement reports the log's failure instead and changes nothing.
 #[test]
 fn what_is_not_durable_is_not_told_where_the_log_fails() {
     let says = [

@@ -8,7 +8,7 @@ fn root(instance: &Instance) -> Session {
     instance.session("root", "localhost", 1)
 }
 
-/// A database with a table that `u` may not read, and one of its own.
+/// An instance with a table that `u` may not read, and a database of its own.
 fn instance() -> Instance {
     let instance = crate::common::in_memory();
     let mut root = root(&instance);
@@ -23,7 +23,7 @@ fn instance() -> Instance {
     instance
 }
 
-/// Each expression, and the errors that answer it in a DEFAULT and in a CHECK.
+/// Each expression, with the errors that it gives in a DEFAULT and in a CHECK.
 const FOREIGN: &[(&str, u16, u16)] = &[
     ("(SELECT v FROM secret.s LIMIT 1)", 3769, 3815),
     ("(CONCAT('x', (SELECT v FROM secret.s LIMIT 1)))", 3769, 3815),
@@ -109,7 +109,8 @@ fn a_definition_keeps_no_parameter() {
     }
 }
 
-/// What MySQL allows is still there, functions that answer another thing each time among it.
+/// The functions that MySQL allows are still allowed, including those with a different result each
+/// time.
 #[test]
 fn a_default_may_be_what_functions_answer() {
     let instance = instance();
@@ -121,11 +122,11 @@ fn a_default_may_be_what_functions_answer() {
         assert_eq!(code(&mut root, "INSERT INTO n (a) VALUES (1)"), 0, "{sql}");
         run(&mut root, "DROP TABLE n").unwrap();
     }
-    // A column that has a function's name is a column.
+    // A column with a function's name is a column.
     assert_eq!(code(&mut root, "CREATE TABLE n (version INT, CHECK (version > 0))"), 0);
 }
 
-/// What an older version stored is not evaluated (KEPT-2).
+/// An expression that an older version stored is not evaluated (KEPT-2).
 #[test]
 fn a_stored_definition_that_reads_a_table_fails_and_reads_nothing() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -13,7 +13,7 @@ use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
 use spillway_storage::sim::SimDisk;
 
-/// Keys of rows are below this.
+/// The keys of rows are less than this.
 const KEYS: u64 = 3000;
 
 fn open(disk: &SimDisk, together: bool) -> Instance {
@@ -30,7 +30,7 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// The reads that were made for several rows at once.
+/// The number of reads that were made for several rows at once.
 fn read_together(instance: &Instance) -> u64 {
     let figures = instance.database().metrics();
     let names = ["tiered_prefetched_total", "memory_engine_prefetched_total"];
@@ -38,14 +38,14 @@ fn read_together(instance: &Instance) -> u64 {
     together.map(|figure| figure.value as u64).sum()
 }
 
-/// The rows that came, and the number of the error that ended them.
+/// The result rows, and the number of the error that ended them.
 fn answer(session: &mut Session, sql: &str) -> (Vec<String>, u16) {
     let mut rows = Rows::default();
     let code = session.query(sql, &mut rows).err().map_or(0, |error| error.code);
     (rows.0, code)
 }
 
-/// Rows whose places by `k` are not those by `id`, written in pieces that lie over each other.
+/// Writes rows whose order by `k` differs from that by `id`, in overlapping runs.
 fn load(disk: &SimDisk, seed: u64) {
     let instance = open(disk, true);
     let mut root = session(&instance, 1);
@@ -81,7 +81,7 @@ fn ids(rng: &mut Rng, many: u64) -> String {
     ids.join(", ")
 }
 
-/// A condition on rows of `t`, after the name that they go by.
+/// A condition on rows of `t`, which have this alias.
 fn condition(name: &str, rng: &mut Rng) -> String {
     let many = [1, 2, 7, 50, 200][rng.below(5) as usize];
     let from = rng.below(KEYS);
@@ -135,7 +135,7 @@ fn query(rng: &mut Rng) -> String {
     }
 }
 
-/// Joins by way of several tables, of which each has a row for each of those before it.
+/// A join over several tables, each of which has one row for each row of the previous one.
 fn chain(rng: &mut Rng, limit: &str) -> String {
     let mut join = || ["JOIN", "LEFT JOIN"][rng.below(2) as usize];
     let [one, two, three] = std::array::from_fn(|_| join());
@@ -155,7 +155,7 @@ fn change(rng: &mut Rng) -> String {
         2 => format!("UPDATE t SET v = 'changed' WHERE id IN ({})", ids(rng, 20)),
         3 => format!("REPLACE INTO t VALUES ({id}, {}, 'new')", rng.below(KEYS)),
         4 => format!("DELETE FROM t WHERE {} LIMIT 4", condition("", rng)),
-        // What it writes it may come to.
+        // It may reach the rows that it writes.
         _ => format!(
             "REPLACE INTO t SELECT id + 1, k, CONCAT('of ', id) FROM t WHERE id IN ({}) ORDER BY id",
             ids(rng, 30)
@@ -163,7 +163,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// BATCHED-LOOKUP-1: of what is there at a snapshot, and of own writes.
+/// BATCHED-LOOKUP-1, for rows of a snapshot and for the transaction's own writes.
 #[test]
 fn rows_are_the_same_whether_they_are_read_together_or_not() {
     let number = |name: &str, otherwise: u64| {
@@ -212,8 +212,8 @@ fn rows_are_the_same_whether_they_are_read_together_or_not() {
     assert!(together > 100, "{together}");
 }
 
-/// Rows that are locked, changed or deleted are read several at once, and no more of them are
-/// locked for it.
+/// Rows that are locked, changed or deleted are read several at once, and no additional rows are
+/// locked.
 #[test]
 fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
     let list: Vec<String> = (0..100).map(|at| (400 + 26 * at).to_string()).collect();
@@ -242,7 +242,7 @@ fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
             assert_eq!(code(&mut root, "BEGIN"), 0);
             let rows = answer(&mut root, sql);
             let read = read_together(instance);
-            // Somebody else finds just those rows locked that were taken.
+            // Another session finds exactly the taken rows locked.
             let mut other = session(instance, 2);
             let free = "SELECT id FROM t WHERE id >= 0 FOR UPDATE SKIP LOCKED";
             let free = answer(&mut other, free);
@@ -305,8 +305,8 @@ fn a_row_that_cannot_be_read_fails_in_its_turn() {
     assert!(failed > 5 && ended > 5, "{failed} and {ended}");
 }
 
-/// Rows of joins that wait for others come in their turn: before one that has no match, and before
-/// a failure of those that were read whole.
+/// Waiting rows of joins are returned in their order: before a row that has no match, and before an
+/// error of completely read sources.
 #[test]
 fn rows_that_wait_come_before_what_does_not_wait() {
     let disk = SimDisk::new(1);
@@ -344,8 +344,8 @@ fn rows_that_wait_come_before_what_does_not_wait() {
     }
 }
 
-/// BATCHED-LOOKUP-3, BATCHED-LOOKUP-4: who wants few rows has few read, and rows in memory are not
-/// looked for twice.
+/// BATCHED-LOOKUP-3, BATCHED-LOOKUP-4: a query that needs few rows reads few, and rows in memory
+/// are not looked up twice.
 #[test]
 fn no_more_is_read_than_was_asked_for_times_four() {
     let disk = SimDisk::new(1);
@@ -362,11 +362,11 @@ fn no_more_is_read_than_was_asked_for_times_four() {
         for sql in [by_index(limit), by_list(limit), by_join(limit)] {
             let instance = open(&disk, true);
             let mut root = session(&instance, 1);
-            // Where the blocks of the newest are is known.
+            // The positions of the newest run's blocks are known.
             assert_eq!(run(&mut root, &sql).unwrap().len(), limit);
             let read = read_together(&instance);
-            // A block each, where the newest version is not that of the first run that may have it:
-            // another.
+            // Each row reads one block. It reads another one if the first run that may have the row
+            // does not have its newest version.
             assert!(read <= 2 * most, "{sql}: {read}");
             assert!(limit < 22 || read > 2, "{sql}: {read}");
             assert_eq!(run(&mut root, &sql).unwrap().len(), limit);

@@ -18,7 +18,7 @@ fn session() -> (Instance, Session, Budget) {
     (instance, session, budget)
 }
 
-/// The charge is back at `held`, except for a few plans that are kept.
+/// Whether the charge is back at `held`, except for a few cached plans.
 fn is_back(budget: &Budget, held: usize) -> bool {
     budget.used_for(Use::Connections).abs_diff(held) < 1 << 20
 }
@@ -57,7 +57,7 @@ fn text3_a_prepared_statement_is_charged_until_it_is_closed() {
     let list = format!("SELECT * FROM t WHERE id IN ({}1)", "1,".repeat(10_000));
     let prepared = session.prepare(&list).unwrap();
     let more = budget.used_for(Use::Connections) - held;
-    // An item is a node of 328 bytes at the least.
+    // An item is a node of at least 328 bytes.
     assert!(more > 10_000 * 328, "{more} bytes for 10,000 items");
     session.close_statement(prepared.id);
     assert!(is_back(&budget, held));
@@ -122,7 +122,7 @@ fn named_locks_have_the_budget_as_their_limit() {
     let rest = budget.limit() - budget.used() - (12 << 20);
     let others = budget.charge(Use::Transactions, rest);
     run(&mut session, "SET @n = 0").unwrap();
-    // Text with variables in it has no plan that is kept.
+    // The plan of a text with variables is not cached.
     let some = ["GET_LOCK(CONCAT('lock ', @n := @n + 1), 0)"; 50].join(", ");
     let some = format!("SELECT {some}");
     let refused = (0..100_000).step_by(50).find(|_| code(&mut session, &some) == 1041);

@@ -8,7 +8,7 @@ use spillway_base::rng::Rng;
 use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 
-/// Takes a result and checks its shape.
+/// A sink that checks the shape of results.
 #[derive(Default)]
 struct Checked(Option<usize>);
 
@@ -34,7 +34,7 @@ impl ResultSink for Checked {
     }
 }
 
-/// The statements of the scripts, in words.
+/// The statements of the scripts, as lists of words.
 fn statements() -> Vec<Vec<String>> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/scripts");
     let mut paths: Vec<_> =
@@ -55,7 +55,7 @@ fn statements() -> Vec<Vec<String>> {
                     words.push(c.to_string());
                 }
             }
-            // These take their time, or end the session.
+            // These statements take long or end the session.
             let lower = statement.to_lowercase();
             if !["sleep", "benchmark", "kill", "release", "repeat", "max_execution_time"]
                 .iter()
@@ -135,7 +135,7 @@ fn a_session_answers_whatever_comes() {
         }
         let _ = current.query("ROLLBACK; UNLOCK TABLES; USE test", &mut Checked::default());
         if let Err(error) = current.query("SELECT 1", &mut Checked::default()) {
-            // The account may have been dropped; then nothing more is answered.
+            // The account may have been dropped. Then all further statements fail.
             assert_eq!(error.code, 1045, "after {sql}");
             current = session();
         }

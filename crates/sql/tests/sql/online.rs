@@ -14,9 +14,9 @@ use spillway_base::thread::JoinHandle;
 use spillway_base::{TableId, thread};
 use spillway_sql::{Instance, Session};
 
-/// Rows of a table that takes several batches.
+/// The number of rows of a table that takes several batches.
 const ROWS: u64 = 5000;
-/// One in the middle.
+/// A row in the middle.
 const MIDDLE: u64 = 2500;
 
 fn session(instance: &Instance, id: u64) -> Session {
@@ -25,7 +25,7 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// A table `t` with rows whose `u` is their number, and `v` less than ten.
+/// Creates a table `t` with rows whose `u` is their number and whose `v` is less than ten.
 fn make_table(session: &mut Session) {
     run(session, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
     for first in (0..ROWS).step_by(500) {
@@ -50,13 +50,13 @@ fn spaces(db: &Database) -> usize {
     txn.table_names().unwrap().iter().filter(|name| name.starts_with("i/")).count()
 }
 
-/// A statement that runs in a thread of its own, and answers its error's number.
+/// Runs a statement in its own thread, which returns the error number.
 fn beside(instance: &Instance, id: u64, sql: &str) -> JoinHandle<u16> {
     let (mut session, sql) = (session(instance, id), sql.to_owned());
     thread::spawn("statement", move || code(&mut session, &sql)).unwrap()
 }
 
-/// Waits until a session tells that it builds.
+/// Waits until a session reports that it builds an index.
 fn await_building(session: &mut Session, id: u64) {
     let of = format!("{id} root");
     loop {
@@ -68,8 +68,7 @@ fn await_building(session: &mut Session, id: u64) {
     }
 }
 
-/// Locks the row in the middle, and holds up the build that comes there. Metadata locks are not
-/// taken.
+/// Locks the row in the middle, which stops a build there. Takes no metadata locks.
 fn lock_middle(db: &Database) -> Transaction {
     let txn = db.begin(TransactionOptions::new());
     let mut entry = Vec::new();
@@ -93,7 +92,7 @@ struct HeldUp {
     build: JoinHandle<u16>,
 }
 
-/// A table with an index whose build does not come past the middle while the lock is there.
+/// A table with an index whose build cannot get past the middle while the lock is held.
 fn held_up(create: &str) -> HeldUp {
     let db = Database::open_in_memory(Settings::default()).unwrap();
     let instance = instance_of(db.clone()).unwrap();
@@ -105,8 +104,9 @@ fn held_up(create: &str) -> HeldUp {
     HeldUp { db, instance, one, lock, build }
 }
 
-/// ONLINE-BUILD-1 to ONLINE-BUILD-4, ONLINE-BUILD-7: while it is built nobody sees it, rows come,
-/// go and change on both sides of where it is, and it has them all.
+/// ONLINE-BUILD-1 to ONLINE-BUILD-4, ONLINE-BUILD-7: no session uses an index while it is built.
+/// Rows are inserted, deleted and changed on both sides of the build's position, and the finished
+/// index has them all.
 #[test]
 fn rows_change_while_an_index_is_built() {
     let HeldUp { instance, mut one, lock, build, .. } = held_up("CREATE INDEX v ON t (v, u)");
@@ -122,7 +122,7 @@ fn rows_change_while_an_index_is_built() {
     }
     run(&mut one, "INSERT INTO t VALUES (3, 0, 0) ON DUPLICATE KEY UPDATE v = 77").unwrap();
     run(&mut one, "BEGIN; DELETE FROM t WHERE id < 2000; ROLLBACK").unwrap();
-    // Its snapshot is older than entries of rows that it changes.
+    // Its snapshot is older than the entries of rows that it changes.
     run(&mut older, "UPDATE t SET v = 80 WHERE id IN (100, 4000); COMMIT").unwrap();
     assert_eq!(indexes(&mut one), ["PRIMARY"]);
     assert!(!run(&mut one, "SHOW CREATE TABLE t").unwrap()[0].contains("KEY `v`"));
@@ -135,13 +135,14 @@ fn rows_change_while_an_index_is_built() {
     let found = "SELECT COUNT(*) FROM t FORCE INDEX (v) WHERE v BETWEEN 77 AND 80";
     assert_eq!(run(&mut one, found).unwrap(), ["15"]);
     assert_eq!(code(&mut older, found), 1412);
-    // Which index it is, does not keep it from changing rows.
+    // The kind of the index does not prevent the session from changing rows.
     assert_eq!(code(&mut older, "UPDATE t SET v = 80 WHERE id = 200; COMMIT"), 0);
     assert_eq!(run(&mut older, found).unwrap(), ["16"]);
     assert_sound(&mut one);
 }
 
-/// A definition has one owner: other changes of the table wait, and its rows go on.
+/// Only one statement at a time changes a definition. Other changes of the table wait, while its
+/// rows can be changed.
 #[test]
 fn a_table_is_not_changed_in_two_ways_at_once() {
     let HeldUp { mut one, lock, build, .. } = held_up("ALTER TABLE t ADD INDEX (v), LOCK=NONE");
@@ -182,8 +183,8 @@ fn a_build_that_is_killed_leaves_nothing() {
     assert_sound(&mut one);
 }
 
-/// ONLINE-BUILD-8: who uses the table keeps neither the statement that is killed from its end, nor
-/// others from the table.
+/// ONLINE-BUILD-8: a session that uses the table does not prevent the killed statement from ending,
+/// nor other sessions from using the table.
 #[test]
 fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
     let HeldUp { db, instance, mut one, lock, build } = held_up("CREATE INDEX v ON t (v)");
@@ -208,7 +209,8 @@ fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
     assert_sound(&mut one);
 }
 
-/// ONLINE-BUILD-6, ONLINE-BUILD-8: a duplicate is the build's, and not the one's who made it.
+/// ONLINE-BUILD-6, ONLINE-BUILD-8: a duplicate is an error of the build, not of the statement that
+/// created it.
 #[test]
 fn a_duplicate_that_comes_meanwhile_ends_a_build() {
     for duplicate in [
@@ -226,7 +228,7 @@ fn a_duplicate_that_comes_meanwhile_ends_a_build() {
         assert_eq!(spaces(&db), before - 2);
         assert_sound(&mut one);
     }
-    // One that is gone again is none.
+    // A duplicate that no longer exists is not an error.
     let HeldUp { mut one, lock, build, .. } = held_up("ALTER TABLE t ADD UNIQUE (u)");
     run(&mut one, "INSERT INTO t VALUES (-1, 5, 1); UPDATE t SET u = -1 WHERE id = -1").unwrap();
     drop(lock);
@@ -235,7 +237,7 @@ fn a_duplicate_that_comes_meanwhile_ends_a_build() {
     assert_sound(&mut one);
 }
 
-/// How far the build of the only table is, as the catalog has it.
+/// The progress of the build of the only table, from the catalog.
 fn progress(db: &Database) -> Option<Vec<u8>> {
     let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
     let catalog = txn.table("sys.catalog").unwrap();
@@ -244,14 +246,14 @@ fn progress(db: &Database) -> Option<Vec<u8>> {
     scan.advance().unwrap().then(|| scan.value().to_vec())
 }
 
-/// ONLINE-BUILD-5, ONLINE-BUILD-8: a shutdown leaves a build to the next opening, which goes on
-/// after the last row that was done.
+/// ONLINE-BUILD-5, ONLINE-BUILD-8: a shutdown leaves a build to the next opening, which continues
+/// after the last processed row.
 #[test]
 fn a_build_goes_on_where_a_shutdown_left_it() {
     for unique in ["", "UNIQUE"] {
         let HeldUp { db, instance, mut one, lock, build } =
             held_up(&format!("CREATE {unique} INDEX u ON t (u)"));
-        // Waited for, so that something was done.
+        // Wait until some rows are done.
         while progress(&db).is_none_or(|progress| progress.len() <= 1) {
             std::thread::yield_now();
         }
@@ -262,7 +264,7 @@ fn a_build_goes_on_where_a_shutdown_left_it() {
         let left = progress(&db).unwrap();
         assert!(left.len() > 1 && left[0] == 0, "{left:?}");
         let lock = lock_middle(&db);
-        // An opening in which it does not come far leaves it, too.
+        // An opening in which the build makes little progress leaves it to the next one too.
         instance_of(db.clone()).unwrap().close();
         let instance = instance_of(db.clone()).unwrap();
         let mut one = session(&instance, 1);
@@ -279,7 +281,7 @@ fn a_build_goes_on_where_a_shutdown_left_it() {
     }
 }
 
-/// A build that was doomed when the process ended is dropped by the next opening.
+/// The next opening drops a build that was to be dropped when the process ended.
 #[test]
 fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
     let HeldUp { db, instance, one, lock, build } = held_up("CREATE INDEX u ON t (u)");
@@ -298,7 +300,7 @@ fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
     assert_sound(&mut one);
 }
 
-/// What else an ALTER TABLE changes comes to be with its indexes, or not at all.
+/// The other changes of an ALTER TABLE take effect together with its indexes, or not at all.
 #[test]
 fn instant_changes_come_with_the_indexes_that_are_built_beside_them() {
     let alter = "ALTER TABLE t ADD COLUMN w INT DEFAULT 7 FIRST, DROP COLUMN v, MODIFY u BIGINT, RENAME COLUMN id TO number,
@@ -332,8 +334,8 @@ fn instant_changes_come_with_the_indexes_that_are_built_beside_them() {
         }
         assert_sound(&mut one);
     }
-    // Entries of columns that are not there yet, or that would be others now, are built with the
-    // table alone.
+    // Entries of columns that do not exist yet, or that would differ under the present definition,
+    // can only be built with the table.
     let instance = in_memory();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED)").unwrap();
@@ -345,7 +347,7 @@ fn instant_changes_come_with_the_indexes_that_are_built_beside_them() {
     }
 }
 
-/// A crash or a shutdown does not part what one statement changes.
+/// A crash or a shutdown does not separate the changes of one statement.
 #[test]
 fn instant_changes_are_gone_on_with_as_the_indexes_are() {
     let HeldUp { db, instance, one, lock, build } =
@@ -402,7 +404,7 @@ fn write(session: &mut Session, rng: &mut Rng) {
     }
 }
 
-/// A table that has rows for writers.
+/// Creates a table with rows for writers.
 fn make_small_table(session: &mut Session) {
     run(session, "CREATE TABLE t (id INT PRIMARY KEY, u INT, v INT)").unwrap();
     let rows: Vec<_> = (0..2000).map(|id| format!("({id}, {id}, {})", id % 10)).collect();
@@ -434,8 +436,8 @@ fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
     assert_sound(&mut one);
 }
 
-/// ROW-REWRITE-2 of `ddl/refresh`: after each time that rows are written anew beside writers, none
-/// is left of an earlier version.
+/// ROW-REWRITE-2 of `ddl/refresh`: after each rewrite concurrent with writers, no row of an earlier
+/// version is left.
 #[test]
 fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

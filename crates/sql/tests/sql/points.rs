@@ -131,7 +131,7 @@ const TABLES: [&str; 15] = [
     "CREATE DATABASE other",
 ];
 
-/// Look-ups of one row, and what is like one.
+/// Lookups of one row, and similar statements.
 const LOOKUPS: [&str; 25] = [
     "SELECT v FROM t WHERE id = ?",
     "SELECT * FROM t WHERE id = ?",
@@ -192,7 +192,7 @@ fn value(rng: &mut Rng) -> Value {
     }
 }
 
-/// What a reader does between its look-ups.
+/// Statements of the reader between its lookups.
 const BETWEEN: [&str; 37] = [
     "BEGIN",
     "START TRANSACTION READ ONLY",
@@ -233,7 +233,7 @@ const BETWEEN: [&str; 37] = [
     "SET time_zone = '+03:00'",
 ];
 
-/// What takes it all back, now and then.
+/// Statements that undo the effects of these from time to time.
 const AS_USUAL: [&str; 6] = [
     "COMMIT",
     "SET sql_mode = DEFAULT",
@@ -243,7 +243,7 @@ const AS_USUAL: [&str; 6] = [
     "USE test",
 ];
 
-/// What a writer does, of rows that the reader does not write.
+/// A statement of the writer, for rows that the reader does not write.
 fn change(rng: &mut Rng) -> String {
     let id = 2 * rng.below(6) + 1;
     match rng.below(6) {
@@ -255,7 +255,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// What a writer does while the reader is in no transaction.
+/// Statements of the writer while the reader is not in a transaction.
 const DEFINITIONS: [&str; 6] = [
     "ALTER TABLE t ADD COLUMN more INT DEFAULT 5",
     "ALTER TABLE t DROP COLUMN more",
@@ -333,14 +333,14 @@ fn point_read_1_any_history_is_told_as_without() {
     assert!(points > 20, "{points} point reads");
 }
 
-/// Which statements are point reads, and when.
+/// The statements that are point reads, and when they are.
 #[test]
 fn point_read_1_look_ups_by_a_key_are_point_reads() {
     let instances = both();
     let mut pair = Pair::of(&instances, "root", 1);
     TABLES.iter().for_each(|sql| drop(pair.query(sql)));
     let points = |pair: &mut Pair, sql: &str| {
-        // Its shape is known from the second time on.
+        // The shape is known from the second time on.
         pair.query(sql);
         let before = instances[0].point_reads();
         pair.query(sql);
@@ -389,13 +389,13 @@ fn point_read_1_look_ups_by_a_key_are_point_reads() {
     assert_eq!(within("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN", "COMMIT"), 1);
     assert_eq!(within("LOCK TABLES t READ", "UNLOCK TABLES"), 0);
     assert_eq!(within("SET sql_select_limit = 0", "SET sql_select_limit = DEFAULT"), 0);
-    // SET TRANSACTION is for the next transaction, which is the point read's.
+    // SET TRANSACTION applies to the next transaction, which is that of the point read.
     pair.query("SET TRANSACTION READ ONLY");
     pair.query(by_key);
     assert!(pair.query("UPDATE t SET v = 'other' WHERE id = 7")[0].contains("affected_rows: 1"));
 }
 
-/// A right that is taken away is missed at once, and so is a table that is gone.
+/// The revocation of a privilege takes effect at once, and so does the drop of a table.
 #[test]
 fn point_read_1_rights_and_definitions_count_for_each() {
     let instances = both();
@@ -410,7 +410,7 @@ fn point_read_1_rights_and_definitions_count_for_each() {
     let before = instances[0].point_reads();
     assert_eq!(guest.execute(id, &seven)[1], "seven");
     assert_eq!(instances[0].point_reads(), before + 1);
-    // What others compiled gives nobody a right.
+    // A plan that another session has compiled gives no privileges.
     root.query("CREATE USER writer IDENTIFIED BY ''");
     root.query("GRANT INSERT ON test.* TO writer");
     let by_key = "SELECT v FROM t WHERE id = 7";

@@ -15,7 +15,7 @@ fn affected(session: &mut Session, sql: &str) -> String {
     run(session, "SELECT ROW_COUNT()").unwrap().remove(0)
 }
 
-/// A table `name` with rows 0 to 999 that are alike for all such tables.
+/// Creates a table `name` with rows 0 to 999, which are the same in all these tables.
 fn fill(session: &mut Session, name: &str) {
     let sql = format!(
         "CREATE TABLE {name} (id INT PRIMARY KEY, grp INT, word VARCHAR(20), KEY grp (grp), UNIQUE word (word))"
@@ -100,7 +100,7 @@ fn many_rows_go_as_they_would_one_by_one() {
     }
 }
 
-/// It is worth it: a word of the log for thousands of rows.
+/// The log has one short record for thousands of rows.
 #[test]
 fn the_log_has_a_range_in_place_of_its_rows() {
     let instance = in_memory();
@@ -143,13 +143,13 @@ fn who_comes_second_is_refused() {
     assert_eq!(code(&mut one, "DELETE FROM t WHERE id < 900"), 1213);
     run(&mut one, "ROLLBACK").unwrap();
     assert_eq!(rows(&mut one, "t").len(), 500);
-    // A statement by itself is run again, and meets the newest state.
+    // An autocommit statement is repeated, with the newest state.
     run(&mut one, "INSERT INTO t VALUES (77, 0, 'back')").unwrap();
     assert_eq!(affected(&mut one, "DELETE FROM t"), "501");
     assert_eq!(affected(&mut one, "DELETE FROM t"), "0");
 }
 
-/// What came after the snapshot stays, and is there afterwards.
+/// Rows inserted after the snapshot stay.
 #[test]
 fn rows_that_others_put_in_meanwhile_stay() {
     let instance = in_memory();

@@ -23,11 +23,12 @@ fn fill(session: &mut Session) {
     }
 }
 
-/// What a transaction reads before another changes something, and the row `hot` that it locks then.
+/// A transaction reads, another one changes something, and the first one then locks the row `hot`.
 /// REFRESH-1 to REFRESH-3.
 #[test]
 fn a_conflict_is_one_where_what_was_read_has_changed() {
-    // The read; another transaction's change beside `hot`; whether the transaction is refused.
+    // The read, the other transaction's change besides `hot`, and whether the transaction is
+    // refused.
     let cases = [
         // One row, by columns.
         ("SELECT tax FROM house WHERE id = 1", "UPDATE house SET ytd = ytd + 1", false),
@@ -50,7 +51,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
             "UPDATE part SET stock = 5 WHERE id = 2",
             true,
         ),
-        // Ranges, totals, and what came or went.
+        // Ranges, totals, and inserted or deleted rows.
         ("SELECT SUM(tax) FROM house", "UPDATE house SET ytd = 5", false),
         ("SELECT SUM(tax) FROM house", "UPDATE house SET tax = 5 WHERE id = 2", true),
         ("SELECT COUNT(*) FROM house", "UPDATE house SET tax = 5", false),
@@ -71,7 +72,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
             "INSERT INTO part VALUES (6, 9, 9, 44)",
             false,
         ),
-        // Rows that lie together are read together, and count together.
+        // Adjacent rows are read together and count together.
         ("SELECT id FROM part ORDER BY id LIMIT 1", "DELETE FROM part WHERE id = 9", true),
         (
             "SELECT id FROM part ORDER BY id LIMIT 1 FOR UPDATE",
@@ -79,7 +80,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
             false,
         ),
         ("SELECT id FROM part ORDER BY id LIMIT 1", "INSERT INTO part VALUES (0, 9, 9, 44)", true),
-        // By an index, alone and with rows.
+        // By an index, with and without reading rows.
         ("SELECT id FROM part WHERE kind = 1", "UPDATE part SET stock = 0", false),
         ("SELECT id FROM part WHERE kind = 1", "UPDATE part SET kind = 1 WHERE id = 3", true),
         ("SELECT id FROM part WHERE kind = 1", "UPDATE part SET kind = 3 WHERE id = 3", false),
@@ -87,7 +88,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
         ("SELECT stock FROM part WHERE kind = 1", "UPDATE part SET stock = 0 WHERE id = 1", true),
         ("SELECT MAX(kind) FROM part", "UPDATE part SET kind = 4 WHERE id = 1", true),
         ("SELECT id FROM part WHERE u = 5", "UPDATE part SET u = 5 WHERE id = 1", true),
-        // Subqueries and tables made of queries.
+        // Subqueries and derived tables.
         (
             "SELECT (SELECT MAX(tax) FROM house) FROM hot WHERE id = 2",
             "UPDATE house SET tax = 30 WHERE id = 1",
@@ -108,7 +109,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
             "UPDATE part SET stock = 6 WHERE id = 1",
             true,
         ),
-        // Changes: what they looked at and did not change, and what they copied.
+        // Changes: rows that they read and did not change, and rows that they copied.
         ("UPDATE part SET stock = 0 WHERE kind = 7", "UPDATE part SET kind = 7 WHERE id = 9", true),
         (
             "UPDATE part SET u = u + 90 WHERE stock = 8",
@@ -204,7 +205,7 @@ fn the_statement_that_meets_a_conflict_reads_again() {
     }
 }
 
-/// A conflict names the table, and the switch where there is one.
+/// The error of a conflict names the table, and the switch if there is one.
 #[test]
 fn error_1213_says_which_table_and_what_to_do() {
     let instance = in_memory();

@@ -4,8 +4,8 @@
 use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};
 
-/// An instance with two databases of the same tables, and a user who may do everything in one of
-/// them, and is there.
+/// An instance with two databases with the same tables, and a session of a user with all privileges
+/// in one of them, which is current.
 fn instance() -> (Instance, Session) {
     let instance = in_memory();
     let mut root = root(&instance);
@@ -26,7 +26,7 @@ fn instance() -> (Instance, Session) {
     (instance, user)
 }
 
-/// The user, with no rights but those in its own database.
+/// Recreates the user with privileges only in its own database.
 fn new_user(instance: &Instance) -> Session {
     let mut root = root(instance);
     run(&mut root, "DROP USER IF EXISTS u; CREATE USER u IDENTIFIED BY 'x'").unwrap();
@@ -36,8 +36,8 @@ fn new_user(instance: &Instance) -> Session {
     user
 }
 
-/// A statement, what it answers without its rights, and the rights in `d`, or those after `*`
-/// everywhere, that it needs.
+/// A statement, its error without privileges, and the privileges that it needs in `d`, or, after
+/// `*`, for all databases.
 const CASES: &[(&str, u16, &str)] = &[
     ("SELECT * FROM d.t", 1142, "SELECT"),
     ("SELECT 1 FROM d.t LIMIT 0", 1142, "SELECT"),
@@ -134,19 +134,19 @@ fn begins_with(sql: &str, words: &[&str]) -> bool {
     words.iter().any(|word| sql.starts_with(word))
 }
 
-/// Whether a statement changes rows alone: a transaction undoes it.
+/// Whether a statement only changes rows, so a rollback undoes it.
 fn is_undone(sql: &str) -> bool {
     begins_with(sql, &["INSERT", "REPLACE", "UPDATE", "DELETE"]) || sql.contains(" FOR UPDATE")
 }
 
-/// Whether a statement leaves nothing behind but in its session and its transaction.
+/// Whether a statement has effects only in its session and its transaction.
 fn leaves_nothing(sql: &str) -> bool {
     let words =
         ["SELECT", "WITH", "EXPLAIN", "DESCRIBE", "SHOW", "PREPARE", "DO ", "USE ", "SET @x"];
     is_undone(sql) || begins_with(sql, &words)
 }
 
-/// The error code of a statement, which is rolled back if that undoes it.
+/// The error code of a statement. It is rolled back if that undoes it.
 fn tried(user: &mut Session, sql: &str) -> u16 {
     if !is_undone(sql) {
         return code(user, sql);
@@ -159,7 +159,7 @@ fn tried(user: &mut Session, sql: &str) -> u16 {
 
 #[test]
 fn a_statement_needs_its_rights_and_no_others() {
-    // For the statements that are undone. Each has a new user.
+    // The instance for the statements that leave nothing behind. Each of them gets a new user.
     let shared = instance().0;
     for (sql, expected, rights) in CASES {
         let (instance, mut user) = match leaves_nothing(sql) {
@@ -197,7 +197,7 @@ fn a_statement_needs_its_rights_and_no_others() {
     }
 }
 
-/// The name of a common table expression is no table only where that expression is in force.
+/// The name of a common table expression hides a table only where that expression is visible.
 #[test]
 fn a_common_table_expression_hides_no_table() {
     let (instance, mut user) = instance();
@@ -254,7 +254,7 @@ fn grants(root: &mut Session) -> Vec<String> {
 fn rights_are_given_and_taken_as_they_are_said() {
     let (instance, mut user) = instance();
     let mut root = root(&instance);
-    // One right less than all of them.
+    // One privilege less than all.
     run(&mut root, "REVOKE SELECT ON mine.* FROM u").unwrap();
     assert_eq!(code(&mut user, "SELECT * FROM t"), 1142);
     assert_eq!(code(&mut user, "INSERT INTO t VALUES (10, 10)"), 0);
@@ -282,11 +282,11 @@ fn rights_are_given_and_taken_as_they_are_said() {
         assert_eq!(code(&mut root, sql), expected, "{sql}");
     }
     assert_eq!(grants(&mut root), ["GRANT USAGE ON *.* TO `u`@`%`"]);
-    // `*` alone is the current database, and never everything.
+    // `*` alone means the current database, never all databases.
     root.use_database("d").unwrap();
     run(&mut root, "GRANT SELECT ON * TO u WITH GRANT OPTION").unwrap();
     assert_eq!(grants(&mut root)[1], "GRANT SELECT ON `d`.* TO `u`@`%` WITH GRANT OPTION");
-    // What one may pass on is what one holds.
+    // A user may only grant privileges that it has.
     assert_eq!(code(&mut user, "GRANT SELECT ON d.* TO other"), 0);
     assert_eq!(code(&mut user, "GRANT INSERT ON d.* TO other"), 1044);
     assert_eq!(code(&mut user, "GRANT SELECT ON mine.* TO other"), 1044);
@@ -319,7 +319,7 @@ fn one_may_change_ones_own_password() {
         assert_ne!(instance.user("u", "10.0.0.1").unwrap().stored, was, "{sql}");
     }
     assert_ne!(instance.user("u", "10.0.0.1").unwrap().stored, before);
-    // An account that is gone can do nothing more.
+    // The sessions of a dropped account have no privileges.
     run(&mut root(&instance), "DROP USER u").unwrap();
     assert_eq!(code(&mut user, "SELECT * FROM t"), 1045);
     assert_eq!(code(&mut user, "SET PASSWORD = 'z'"), 1045);

@@ -16,12 +16,12 @@ fn one_by_one() -> Instance {
     instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
 }
 
-/// Keys of rows are below this.
+/// The keys of rows are less than this.
 const KEYS: u64 = 700;
 
 struct Both {
     seed: u64,
-    /// A reader and a writer, of the database with and of the one without.
+    /// A reader for each of the two databases, with and without batches. Likewise a writer.
     readers: [Session; 2],
     writers: [Session; 2],
     log: Vec<String>,
@@ -54,7 +54,8 @@ impl Both {
         }
     }
 
-    /// Asks the readers, and answers how many rows there were. Both answer, and the same.
+    /// Runs a query in both readers, checks that the results are the same, and returns the number
+    /// of rows.
     fn compare(&mut self, sql: &str) -> usize {
         let answers =
             self.readers.each_mut().map(|session| run(session, sql).map_err(|error| error.code));
@@ -84,7 +85,7 @@ fn condition(rng: &mut Rng) -> String {
     }
 }
 
-/// Kinds of queries.
+/// The number of kinds of queries.
 const KINDS: usize = 11;
 
 fn query(kind: usize, rng: &mut Rng) -> String {
@@ -113,7 +114,7 @@ fn query(kind: usize, rng: &mut Rng) -> String {
     }
 }
 
-/// `count` rows from a key on.
+/// The values of `count` rows from a key on.
 fn rows(from: u64, count: u64, rng: &mut Rng) -> String {
     let row = |id: u64| {
         let v = if rng.chance(1, 6) { "NULL".to_owned() } else { rng.below(4).to_string() };
@@ -137,7 +138,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// Answers how many rows queries of each kind had.
+/// Runs one round. Returns the number of rows of each kind of query.
 fn round(seed: u64) -> [usize; KINDS] {
     let mut rng = Rng::new(seed);
     let mut both = Both::new(seed);
@@ -148,7 +149,7 @@ fn round(seed: u64) -> [usize; KINDS] {
     both.change(false, &rows(0, KEYS, &mut rng));
     let level = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][rng.below(3) as usize];
     both.change(true, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
-    // The writer's, while the reader may have locked what there is.
+    // New keys for the writer, while the reader may have locked the existing rows.
     let mut fresh = 10 * KEYS;
     let mut asked = [0; KINDS];
     for _ in 0..5 {
@@ -162,8 +163,8 @@ fn round(seed: u64) -> [usize; KINDS] {
                     let change = change(&mut rng);
                     both.change(true, &change);
                 }
-                // Nobody waits for the other's locks: what the reader holds is the writer's to
-                // leave alone.
+                // Neither session waits for the other's locks, because the writer avoids the rows
+                // that the reader has locked.
                 2..=5 if !open => {
                     let change = change(&mut rng);
                     both.change(false, &change);
@@ -199,14 +200,14 @@ fn rows_taken_together_are_those_taken_one_by_one() {
         asked.iter_mut().zip(round).for_each(|(asked, round)| *asked += round);
     }
     if rounds >= 6 {
-        // Totals have one row, and of `v` there are five.
+        // Totals have one row, and `v` has five values.
         let floors = [100, 100, 5, 5, 5, 10, 5, 30, 100, 10, 100];
         assert!(asked.iter().zip(floors).all(|(asked, floor)| *asked >= floor), "{asked:?}");
     }
 }
 
-/// CURSOR-1: what a statement writes into the table that it reads is none of its rows, however many
-/// of them it takes at once.
+/// CURSOR-1: a statement does not read the rows that it writes into the table that it reads,
+/// however many rows it takes at once.
 #[test]
 fn a_table_that_is_read_into_itself_ends() {
     let mut both = Both::new(0);
@@ -226,8 +227,8 @@ fn a_table_that_is_read_into_itself_ends() {
     assert_eq!(both.compare("SELECT id, k FROM t ORDER BY id"), 3 << 6);
 }
 
-/// A query that takes rows together asks on its way whether it has used up its time: here it has
-/// before it takes the first.
+/// A query that takes rows in batches checks its time limit meanwhile. Here the time is over before
+/// the first row.
 #[test]
 fn a_query_whose_time_is_over_ends_among_its_rows() {
     for instance in [in_memory(), one_by_one()] {

@@ -22,7 +22,7 @@ use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlErro
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
-/// The answer that a client gets to a statement.
+/// The result that a client gets for a statement.
 #[derive(Default)]
 struct Told(Option<Vec<String>>, u64);
 
@@ -56,7 +56,7 @@ impl ResultSink for Told {
 fn told(session: &mut Session, sql: &str) -> String {
     let mut told = Told::default();
     match session.query(sql, &mut told) {
-        // InnoDB has one number for both.
+        // InnoDB has the same number for both.
         Err(error) if error.code == 3572 => "error 1205".into(),
         Err(error) => format!("error {}", error.code),
         Ok(()) => match told.0 {
@@ -67,7 +67,7 @@ fn told(session: &mut Session, sql: &str) -> String {
     }
 }
 
-/// A client with a thread of its own, which lasts until nobody sends it statements.
+/// A client with its own thread, which ends when its channel of statements is closed.
 struct Client {
     id: u64,
     statements: mpsc::Sender<String>,
@@ -98,7 +98,7 @@ impl Client {
         Client { id, statements, outcomes, waiting: None }
     }
 
-    /// What the statement that was sent ends with; `None` where it waits for a row.
+    /// The result of the statement that was sent; `None` if it waits for a row.
     fn outcome(&self, watch: &mut Session) -> Option<String> {
         loop {
             if let Ok(outcome) = self.outcomes.try_recv() {
@@ -180,7 +180,7 @@ fn play(instance: &Instance, schedule: &Schedule, level: &str) -> Vec<String> {
     outcomes
 }
 
-/// NEWEST-1 to NEWEST-6: the outcomes that are written down, which InnoDB's were compared with.
+/// NEWEST-1 to NEWEST-6: the outcomes are the recorded ones, which were compared with InnoDB's.
 #[test]
 fn clients_are_told_what_schedules_say() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/schedules");

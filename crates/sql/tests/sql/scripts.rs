@@ -53,7 +53,7 @@ impl ResultSink for Lines {
     }
 }
 
-/// The engines' own script, which says itself where its tables are.
+/// The script for engines, which selects the engines of its tables.
 const ENGINES: &str = "engines.sql";
 
 fn scripts() -> Vec<PathBuf> {
@@ -65,7 +65,7 @@ fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-/// A script's text with what its statements answer.
+/// A script's text with the results of its statements.
 fn played(text: &str, placement: Placement) -> String {
     let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
     if let Placement::In(engine) = placement {
@@ -109,7 +109,7 @@ fn scripts_answer_what_they_say() {
     }
 }
 
-/// Plays the scripts with their tables elsewhere: nothing but the name of the engine may differ.
+/// Plays the scripts with their tables in another engine. Only the name of the engine may differ.
 fn play_elsewhere(placement: Placement) {
     for path in scripts().into_iter().filter(|path| !path.ends_with(ENGINES)) {
         let text = std::fs::read_to_string(&path).unwrap();

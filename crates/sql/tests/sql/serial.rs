@@ -12,7 +12,7 @@ use spillway_base::rng::Rng;
 use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 
-/// `id`, and `value`, which is unique.
+/// The rows: `id`, and `value`, which is unique.
 type Rows = BTreeMap<u64, u64>;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ enum Told {
     Affected(u64),
 }
 
-/// What the last statement affected.
+/// A sink that keeps the number of rows that the last statement affected.
 #[derive(Default)]
 struct Affected {
     rows: u64,
@@ -76,7 +76,7 @@ impl Step {
         }
     }
 
-    /// The ids and values whose locks it may ask for.
+    /// The ids and values that the operation may lock.
     fn locks(self) -> (Vec<u64>, Vec<u64>) {
         let all = || (0..MOST).collect();
         match self {
@@ -101,7 +101,7 @@ impl Step {
         }
     }
 
-    /// What it does to rows that nobody else changes.
+    /// The effect on rows that no other transaction changes.
     fn alone(self, rows: &mut Rows) -> Told {
         let holder =
             |rows: &Rows, of: u64| rows.iter().find(|(_, value)| **value == of).map(|(id, _)| *id);
@@ -138,7 +138,7 @@ impl Step {
         }
     }
 
-    /// `None` where the transaction was refused.
+    /// Returns `None` if the transaction was refused.
     fn run(self, session: &mut Session, seed: u64) -> Option<Told> {
         let mut affected = Affected::default();
         match session.query(&self.sql(), &mut affected) {

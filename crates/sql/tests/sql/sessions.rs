@@ -18,8 +18,8 @@ fn session(instance: &Instance, id: u64) -> Session {
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
-/// Runs a statement in a transaction that has read before another session's statement. Answers the
-/// error and the rows that are there after the commit.
+/// Runs a statement in a transaction that has taken its snapshot before another session's
+/// statement. Returns the error and the rows after the commit.
 fn after(instance: &Instance, level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
     let (mut one, mut two) = (session(instance, 1), session(instance, 2));
     run(&mut one, "DROP TABLE IF EXISTS t").unwrap();
@@ -45,7 +45,7 @@ fn a_unique_value_that_came_after_the_snapshot_is_a_duplicate() {
             "INSERT INTO t VALUES (2, 'z', 0)",
         ] {
             let (code, rows) = after(&instance, level, "INSERT INTO t VALUES (2, 'x', 0)", own);
-            // A duplicate is a read, and this one is not in the snapshot.
+            // Finding a duplicate is a read, and this duplicate is not in the snapshot.
             let told = if level == "SERIALIZABLE" { 1213 } else { 1062 };
             assert_eq!(code, told, "{level}: {own}");
             assert_eq!(rows, ["1 a 0", "2 x 0"], "{level}: {own}");
@@ -80,7 +80,7 @@ fn a_unique_value_that_was_given_up_after_the_snapshot_is_free() {
     for level in LEVELS {
         for others in ["DELETE FROM t", "UPDATE t SET u = 'b'"] {
             let (code, rows) = after(&instance, level, others, "INSERT INTO t VALUES (2, 'a', 0)");
-            // No order of the two gives what the second would then have read.
+            // No serial order of the two explains what the second would then have read.
             assert_eq!(code, if level == "SERIALIZABLE" { 1213 } else { 0 }, "{level}: {others}");
             assert_eq!(rows.contains(&"2 a 0".to_owned()), code == 0, "{level}: {others}");
         }
@@ -126,7 +126,7 @@ fn many_sessions_that_insert_the_same_values_leave_no_value_twice() {
                             0 => "ON DUPLICATE KEY UPDATE n = n + 1",
                             _ => "",
                         };
-                        // The snapshot is older than what the others insert meanwhile.
+                        // The snapshot is older than the rows that other sessions insert meanwhile.
                         let sql = format!(
                             "BEGIN; SELECT COUNT(*) FROM t; \
                              INSERT INTO t VALUES ({id}, {value}, 1) {how}; COMMIT"
@@ -146,7 +146,7 @@ fn many_sessions_that_insert_the_same_values_leave_no_value_twice() {
         let kept: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
         let twice = "SELECT u FROM t GROUP BY u HAVING COUNT(*) > 1";
         assert!(run(&mut first, twice).unwrap().is_empty(), "{level}");
-        // Every insert or update that was acknowledged is there, and nothing else is.
+        // Exactly the acknowledged inserts and updates are there.
         assert_eq!(run(&mut first, "SELECT SUM(n) FROM t").unwrap(), [kept.to_string()], "{level}");
         assert!(kept > 0, "{level}");
     }
@@ -166,7 +166,7 @@ fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
     run(&mut one, "DELETE FROM t WHERE id = 2").unwrap();
     run(&mut one, "CREATE TABLE other (id INT); BEGIN; SELECT * FROM other").unwrap();
     assert_eq!(code(&mut two, "CREATE UNIQUE INDEX u ON t (u)"), 0);
-    // A transaction whose snapshot is older than the index cannot read through it, and is held to
+    // A transaction whose snapshot is older than the unique index cannot read by it, but must obey
     // it.
     assert_eq!(code(&mut one, "SELECT id FROM t WHERE u = 5"), 1412);
     assert_eq!(code(&mut one, "INSERT INTO t VALUES (3, 5)"), 1062);
@@ -206,7 +206,7 @@ fn numbers(session: &mut Session) -> String {
     run(session, "SELECT id FROM t ORDER BY id").unwrap().join(" ")
 }
 
-/// The number that SHOW CREATE TABLE says comes next.
+/// The next number that SHOW CREATE TABLE shows.
 fn next(session: &mut Session) -> u64 {
     let shown = run(session, "SHOW CREATE TABLE t").unwrap().join("");
     let after = shown.split("AUTO_INCREMENT=").nth(1).unwrap_or("1");
@@ -221,14 +221,14 @@ fn a_number_is_not_given_again_after_a_restart() {
     run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
     run(&mut one, "INSERT INTO t VALUES (), (), (); DELETE FROM t WHERE id = 3").unwrap();
     drop((one, opened));
-    // The next opening continues with the number that a clean end left.
+    // The next opening continues with the number that a clean shutdown left.
     let opened = instance_of(db.clone()).unwrap();
     let mut one = session(&opened, 1);
     assert_eq!(next(&mut one), 4);
     run(&mut one, "INSERT INTO t VALUES (), (20), (); DELETE FROM t WHERE id > 4").unwrap();
     assert_eq!((numbers(&mut one).as_str(), next(&mut one)), ("1 2 4", 22));
     drop(one);
-    // No end at all.
+    // No shutdown at all.
     std::mem::forget(opened);
     let opened = instance_of(db).unwrap();
     let mut one = session(&opened, 1);
@@ -258,7 +258,7 @@ fn the_number_that_comes_next_can_be_set() {
         .unwrap();
     assert_eq!(next(&mut one), 10);
     run(&mut one, "INSERT INTO t VALUES (), (), ()").unwrap();
-    // Not below what is there.
+    // Not below the existing numbers.
     for (set, wanted) in [(100, 100), (5, 13), (40, 40)] {
         run(&mut one, &format!("ALTER TABLE t AUTO_INCREMENT={set}")).unwrap();
         assert_eq!(next(&mut one), wanted);
@@ -325,14 +325,14 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         "SELECT LENGTH(GROUP_CONCAT(n ORDER BY s)) FROM h",
         "SELECT COUNT(*) FROM h GROUP BY s",
     ] {
-        // Its plan is kept from the first time on.
+        // Its plan is cached from the first time on.
         assert_eq!(code(&mut one, sql), 1038, "{sql}");
         let before = held();
         assert_eq!(code(&mut one, sql), 1038, "{sql}");
         run(&mut one, "ROLLBACK").unwrap();
         assert_eq!(held(), before, "{sql}");
     }
-    // Rows that are changed where they are found are not held, and others are on disk.
+    // Rows that are changed while they are found are not kept, and other rows are on disk.
     for sql in [
         "DELETE FROM h",
         "UPDATE h SET n = n + 1",
@@ -348,7 +348,7 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         assert_eq!(code(&mut one, &all), 0, "{sql}");
         assert_eq!(held(), before, "{sql}");
     }
-    // Each of two fits, and both at once do not.
+    // Each of the two fits, but not both at the same time.
     run(&mut one, "CREATE TABLE half (n INT, s MEDIUMTEXT)").unwrap();
     for id in 0..95 {
         run(&mut one, &format!("INSERT INTO half SELECT id, s FROM h WHERE id = {id}")).unwrap();
@@ -361,9 +361,9 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
     assert_eq!(run(&mut one, left).unwrap(), ["200 200 200 100001"]);
 }
 
-/// The key spaces that the library has for tables of the catalog and for none.
+/// The number of key spaces in the database, including those of no table.
 fn spaces(instance: &Instance) -> usize {
-    // Nobody waits until the last of them is durable.
+    // No session waits until the last of them is durable.
     let newest = TransactionOptions::new().durability(Durability::Relaxed);
     let txn = instance.database().begin(newest);
     txn.table_names().unwrap().iter().filter(|name| name.starts_with("i/")).count()
@@ -396,13 +396,13 @@ fn an_alter_that_is_killed_stops_and_leaves_nothing() {
     let instance = instance();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT); INSERT INTO t VALUES (1)").unwrap();
-    // More rows than are built before the other thread has seen that the building has begun.
+    // More rows than can be built before the other thread sees that the build has started.
     (0..15).for_each(|_| drop(run(&mut one, "INSERT INTO t SELECT id + 1 FROM t").unwrap()));
     let before = spaces(&instance);
     let killer = {
         let instance = instance.clone();
         thread::spawn("killer", move || {
-            // From the moment on that there is something to build in.
+            // Once there is a key space to build.
             while spaces(&instance) == before {
                 std::thread::yield_now();
             }
@@ -446,7 +446,7 @@ fn a_function_makes_no_more_than_a_packet() {
     }
 }
 
-/// The clock goes on between one look at it and the next, past the end as well.
+/// The clock advances between two readings, also beyond the end of the sleep.
 #[test]
 fn a_sleep_of_nearly_nothing_ends() {
     let mut one = session(&instance(), 1);
@@ -499,7 +499,7 @@ fn a_change_that_waits_lets_those_finish_whom_it_waits_for() {
         let body = move || code(&mut session(&instance, 3), "ALTER TABLE t ADD COLUMN n INT");
         thread::spawn("alter", body).unwrap()
     };
-    // It waits once nobody new is let in.
+    // It waits once no new sessions are let in.
     run(&mut one, "SET lock_wait_timeout = 0").unwrap();
     run(&mut two, "SET lock_wait_timeout = 0").unwrap();
     while code(&mut two, "SELECT * FROM t") == 0 {}
@@ -521,7 +521,7 @@ fn locked_tables_keep_others_out() {
     }
     assert_eq!(code(&mut two, "DROP TABLE u"), 1205);
     assert_eq!(code(&mut two, "SELECT * FROM u"), 0);
-    // The session itself may do what it asked for, and no more.
+    // The session itself may use the table as it has locked it, and no more.
     for (sql, wanted) in [
         ("INSERT INTO t VALUES (1)", 0),
         ("ALTER TABLE t ADD COLUMN n INT", 0),
@@ -545,7 +545,7 @@ fn locked_tables_keep_others_out() {
     assert_eq!(code(&mut two, "DELETE FROM t"), 1205);
     run(&mut one, "UNLOCK TABLES").unwrap();
     assert_eq!(code(&mut two, "DELETE FROM t"), 0);
-    // A transaction, and the session's end, give the locks back.
+    // A transaction releases the locks, and so does the session's end.
     run(&mut one, "LOCK TABLES t WRITE; BEGIN").unwrap();
     assert_eq!(code(&mut two, "SELECT * FROM t"), 0);
     run(&mut one, "LOCK TABLES t WRITE").unwrap();
@@ -564,8 +564,8 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     let waiter =
         thread::spawn("waiter", move || code(&mut waiting, "ALTER TABLE t ADD COLUMN a INT"))
             .unwrap();
-    // Once its statement is shown it waits, or is about to: either way it must see that it is not
-    // to.
+    // Once its statement is shown, it waits or is about to wait. In both cases it must notice that
+    // it must stop.
     let mut root = session(&instance, 3);
     let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%'";
     while run(&mut root, waits).unwrap() != ["1"] {
@@ -576,8 +576,8 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     assert_eq!(code(&mut one, "SELECT * FROM t"), 0);
 }
 
-/// A session answers every statement that a client sends: on a thread's usual stack, and also if
-/// the statement is prepared and dropped.
+/// A session runs or refuses every statement that a client sends: on a thread's usual stack, and
+/// also if the statement is prepared and dropped.
 #[test]
 fn a_deep_statement_is_run_or_refused() {
     let instance = instance();
@@ -604,7 +604,7 @@ fn a_deep_statement_is_run_or_refused() {
         assert_eq!(code(&mut one, &sql), 1436, "{}", &sql[..40]);
         assert_eq!(one.prepare(&sql).unwrap_err().code, 1436);
     }
-    // What nests is bounded by the parser.
+    // The parser limits nesting.
     for (open, close) in
         [("(", ")"), ("NOT ", ""), ("- ", ""), ("!", ""), ("(SELECT ", ")"), ("ABS(", ")")]
     {
@@ -615,7 +615,7 @@ fn a_deep_statement_is_run_or_refused() {
     }
 }
 
-/// Waits until a session's statement is shown. It waits for its lock then, or is about to.
+/// Waits until a session's statement is shown. The session then waits for its lock or is about to.
 fn until_shown(root: &mut Session, connection: u64) {
     let shown = format!(
         "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {connection} AND info LIKE 'SELECT GET_LOCK%'"
@@ -646,13 +646,13 @@ fn named_locks_go_with_the_session_and_with_its_reset() {
     let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
     let take = "SELECT GET_LOCK('a', 0), GET_LOCK('b', 0)";
     assert_eq!(run(&mut one, take).unwrap(), ["1 1"]);
-    // A transaction's end is none of theirs.
+    // The end of a transaction does not affect these locks.
     run(&mut one, "BEGIN; ROLLBACK").unwrap();
     assert_eq!(run(&mut two, take).unwrap(), ["0 0"]);
     one.reset();
     assert_eq!(run(&mut two, take).unwrap(), ["1 1"]);
     assert_eq!(run(&mut one, take).unwrap(), ["0 0"]);
-    // As when a connection changes its user: the new session is there before the old one ends.
+    // As if a connection changes its user: the new session exists before the old one ends.
     let mut other = session(&instance, 2);
     assert_eq!(run(&mut other, take).unwrap(), ["0 0"]);
     drop(two);
@@ -714,7 +714,7 @@ fn a_circle_of_waits_for_named_locks_is_refused() {
     );
 }
 
-/// What a statement waits for is shown while it does, and told of afterwards.
+/// The wait of a statement is shown during the wait and counted afterwards.
 #[test]
 fn a_wait_for_a_row_is_seen_and_counted() {
     let instance = instance();
@@ -775,7 +775,7 @@ fn when_a_commit_is_acknowledged_is_each_sessions_choice() {
     }
     assert_eq!(code(&mut one, "SET durability = 'soon'"), 1231);
     assert_eq!(run(&mut two, both).unwrap(), ["commit 1"]);
-    // A commit that is not waited for is seen at once by its own session.
+    // A session sees its own commit at once, even if it does not wait for durability.
     run(&mut one, "SET GLOBAL durability = '5s'").unwrap();
     run(&mut one, "SET durability = DEFAULT").unwrap();
     assert_eq!(run(&mut one, both).unwrap(), ["5s 2"]);
@@ -784,8 +784,8 @@ fn when_a_commit_is_acknowledged_is_each_sessions_choice() {
     assert_eq!(run(&mut session(&instance, 3), both).unwrap(), ["5s 2"]);
 }
 
-/// A statement that is left for a row tells nothing, and begins anew when it goes on: with its
-/// variables as they were, over the newest rows, in the same transaction.
+/// A statement that is suspended for a row lock returns nothing. When it resumes, it starts again
+/// in the same transaction, with its variables as before and with the newest rows.
 #[test]
 fn a_statement_that_was_left_for_a_row_begins_anew() {
     let instance = instance();
@@ -803,7 +803,7 @@ fn a_statement_that_was_left_for_a_row_begins_anew() {
         left.query(update, &mut rows).unwrap_err();
         assert!(left.waits_until().is_some());
         assert!(!left.status().in_transaction, "its transaction is its own");
-        // Nothing came of the row before it is free.
+        // No result before the row is free.
         left.resume(&mut rows).unwrap_err();
         assert!(left.waits_until().is_some());
         run(&mut holder, "COMMIT").unwrap();
@@ -812,22 +812,22 @@ fn a_statement_that_was_left_for_a_row_begins_anew() {
         assert_eq!(run(&mut left, "SELECT n FROM t ORDER BY id").unwrap(), ["101", "102", "113"]);
         assert_eq!(run(&mut left, "SELECT @n").unwrap(), ["103"]);
         run(&mut holder, "BEGIN; UPDATE t SET n = 10 WHERE id = 3").unwrap();
-        // One that goes with its session is in nobody's way.
+        // A suspended statement that is dropped with its session blocks no other session.
         left.query("DELETE FROM t", &mut rows).unwrap_err();
         drop(left);
         run(&mut holder, "COMMIT; DELETE FROM t").unwrap();
     }
 }
 
-/// The same for a value that must be unique: the statement goes on as if the other session had been
-/// first, in a transaction of its own or in an open one.
+/// The same for a unique value: the statement continues as if the other session had been first, in
+/// its own transaction or in an open one.
 #[test]
 fn a_change_that_was_left_for_a_unique_value_begins_anew() {
     let instance = instance();
     let (mut holder, mut left) = (session(&instance, 1), session(&instance, 2));
     left.set_waker(Waker::noop().clone());
     run(&mut holder, "CREATE TABLE w (id INT PRIMARY KEY, q INT, UNIQUE (q))").unwrap();
-    // A change that takes a value or frees one, and one that wants the value.
+    // A change that takes or frees a value, and one that needs the value.
     let held = [
         ("UPDATE w SET q = 70 WHERE id = 4", "UPDATE w SET q = 69 + (@n := @n + 1) WHERE id = 7"),
         ("DELETE FROM w WHERE id = 4", "UPDATE w SET q = 3 + (@n := @n + 1) WHERE id = 7"),
@@ -851,9 +851,9 @@ fn a_change_that_was_left_for_a_unique_value_begins_anew() {
                 assert!(left.waits_until().is_some(), "{at}");
                 run(&mut holder, end).unwrap();
                 let went_on = left.resume(&mut rows).map_or_else(|error| error.code, |_| 0);
-                // What the other session did is there, unless it was rolled back.
+                // The other session's change is visible, unless it was rolled back.
                 let is_taken = hold.starts_with("UPDATE") == (*end == "COMMIT");
-                // A snapshot from before the other commit cannot go on past it.
+                // A transaction with a snapshot from before the other commit cannot continue.
                 let is_old = *end == "COMMIT" && begin.contains("SELECT") && level != LEVELS[0];
                 let expected: &[u16] = match (is_taken, is_old) {
                     (true, false) => &[1062],
@@ -887,7 +887,7 @@ fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
     run(&mut holder, "BEGIN; DELETE FROM t").unwrap();
     run(&mut left, "SET innodb_lock_wait_timeout = 1; PREPARE p FROM 'DELETE FROM t'").unwrap();
     left.set_waker(Waker::noop().clone());
-    // One within another waits where it is, and so does one that others follow.
+    // A statement within another one blocks its thread, and so does one that is followed by others.
     for sql in ["EXECUTE p", "DELETE FROM t; SELECT 1"] {
         assert_eq!((code(&mut left, sql), left.waits_until()), (1205, None));
     }
@@ -900,7 +900,7 @@ fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
     assert_eq!((late.code, left.waits_until()), (1205, None));
 }
 
-/// The time that a query may take runs on while it waits for a row, wherever it waits.
+/// The time limit of a query includes its waits for rows, however it waits.
 #[test]
 fn the_time_of_a_query_runs_on_while_it_is_left() {
     let instance = instance();
@@ -924,8 +924,8 @@ fn the_time_of_a_query_runs_on_while_it_is_left() {
     assert_eq!(left.waits_until(), None);
 }
 
-/// Rights are looked at when a statement begins: one that was left, and whose right was taken
-/// meanwhile, ends like any other.
+/// Privileges are checked when a statement begins. A suspended statement whose privilege is revoked
+/// meanwhile ends like any other.
 #[test]
 fn a_statement_that_was_left_keeps_the_rights_it_began_with() {
     let instance = instance();
@@ -974,7 +974,7 @@ fn a_read_only_transaction_changes_no_definitions() {
         ] {
             run(&mut one, begin).unwrap();
             assert_eq!(code(&mut one, change), 1792, "{begin}; {change}");
-            // The transaction goes on.
+            // The transaction continues.
             assert_eq!(code(&mut one, "INSERT INTO t VALUES (1)"), 1792, "{begin}; {change}");
             run(&mut one, "COMMIT").unwrap();
         }
@@ -1001,7 +1001,7 @@ fn a_table_has_no_more_columns_than_4096() {
     assert_eq!(run(&mut one, "SELECT more, c4095 FROM t").unwrap(), ["5 NULL"]);
 }
 
-/// An expression that stands by itself reads tables as a statement does.
+/// An expression outside a query reads tables as a statement does.
 #[test]
 fn a_variable_is_given_what_a_statement_would_read() {
     let instance = instance();
@@ -1009,7 +1009,8 @@ fn a_variable_is_given_what_a_statement_would_read() {
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY); CREATE TABLE other (id INT)").unwrap();
     run(&mut two, "SET lock_wait_timeout = 0").unwrap();
     let count = "SET @n = (SELECT COUNT(*) FROM t)";
-    // Its transaction uses the table until its end, and alone it is over at once.
+    // In a transaction, it uses the table until the transaction's end. Without one, it ends at
+    // once.
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, count).unwrap();
     assert_eq!(code(&mut two, "ALTER TABLE t ADD COLUMN a INT"), 1205);
@@ -1018,7 +1019,7 @@ fn a_variable_is_given_what_a_statement_would_read() {
     run(&mut one, "DO (SELECT COUNT(*) FROM t); SHOW TABLES WHERE (SELECT COUNT(*) FROM t) = 0")
         .unwrap();
     run(&mut two, "ALTER TABLE t ADD COLUMN a INT").unwrap();
-    // Others keep it from the table.
+    // Another session locks the table.
     run(&mut two, "LOCK TABLES t WRITE").unwrap();
     run(&mut one, "SET lock_wait_timeout = 0").unwrap();
     for read in [count, "DO (SELECT COUNT(*) FROM t)", "SHOW TABLES WHERE (SELECT COUNT(*) FROM t)"]
@@ -1028,13 +1029,13 @@ fn a_variable_is_given_what_a_statement_would_read() {
     assert_eq!(code(&mut two, count), 0);
     assert_eq!(code(&mut two, "SET @n = (SELECT COUNT(*) FROM other)"), 1100);
     run(&mut two, "UNLOCK TABLES").unwrap();
-    // Under READ COMMITTED it is a statement of its own.
+    // Under READ COMMITTED, it counts as a separate statement.
     run(&mut one, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; SELECT * FROM t")
         .unwrap();
     run(&mut two, "INSERT INTO t (id) VALUES (1)").unwrap();
     run(&mut one, count).unwrap();
     assert_eq!(run(&mut one, "SELECT @n").unwrap(), ["1"]);
-    // A snapshot from before the rows were where they are now has none of them.
+    // A snapshot from before the rows were copied has none of them.
     run(&mut one, "COMMIT; BEGIN; SELECT * FROM other").unwrap();
     run(&mut two, "ALTER TABLE t FORCE").unwrap();
     assert_eq!(code(&mut one, count), 1412);
@@ -1058,7 +1059,7 @@ fn maintenance_of_tables_commits_and_keeps_to_locked_ones() {
     assert_eq!(refused, ["test.other check Error Table 'other' was not locked with LOCK TABLES"]);
 }
 
-/// A server whose clients have all gone but the first.
+/// A server whose clients have all disconnected except the first.
 struct Left;
 
 impl Front for Left {
@@ -1073,8 +1074,8 @@ impl Front for Left {
     }
 }
 
-/// A change of a table whose client has gone does not keep others from the table, in whatever way
-/// it waits.
+/// A change of a table whose client has disconnected does not keep other sessions from the table,
+/// however it waits.
 #[test]
 fn a_wait_for_a_table_ends_with_its_client() {
     let instance = instance();
@@ -1097,7 +1098,7 @@ fn a_wait_for_a_table_ends_with_its_client() {
         ] {
             assert_eq!(code(&mut two, sql), 1317, "{used}: {sql}");
         }
-        // Nobody who came before keeps it out.
+        // No earlier waiter keeps it from the table.
         run(&mut one, "INSERT INTO t VALUES (1)").unwrap();
         run(&mut one, ends).unwrap();
     }

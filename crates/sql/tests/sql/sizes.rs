@@ -8,7 +8,8 @@ use spillway_sql::Session;
 const SIZES: &str = "SELECT TABLE_ROWS, AVG_ROW_LENGTH, DATA_LENGTH, INDEX_LENGTH, DATA_FREE \
                      FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'test' AND TABLE_NAME = 't'";
 
-/// Rows, their average length, bytes of rows, of indexes, and bytes that are not in use.
+/// The number of rows, their average length, the bytes of rows and of indexes, and the unused
+/// bytes.
 fn sizes(session: &mut Session) -> [u64; 5] {
     // Compactions in the background may come between two statements.
     let (row, shown) = loop {
@@ -20,7 +21,7 @@ fn sizes(session: &mut Session) -> [u64; 5] {
     };
     let shown: Vec<&str> = shown.split(' ').collect();
     let figures: Vec<&str> = row.split(' ').collect();
-    // Name, engine, version, format; the largest size of a table is nobody's.
+    // Name, engine, version and format. There is no maximum table size.
     assert_eq!(shown[4..7], figures[..3]);
     assert_eq!((shown[8], shown[9]), (figures[3], figures[4]));
     std::array::from_fn(|at| figures[at].parse().unwrap())
@@ -43,7 +44,7 @@ fn sizes_are_those_of_extents_and_memtables() {
     run(&mut session, &insert).unwrap();
     let [rows, average, data, index, free] = sizes(&mut session);
     assert_eq!((rows, free), (2000, 0));
-    // In memtables, which take more than the rows alone.
+    // The rows are in memtables, which take more memory than the rows alone.
     assert!(data >= 2000 * 64 && index >= 2000 * 16, "{data} {index}");
     assert_eq!(average, data / rows);
 
@@ -56,12 +57,13 @@ fn sizes_are_those_of_extents_and_memtables() {
     let slots: u64 = spaces.iter().map(|space| space.on_devices().slot_bytes).sum();
     assert_eq!(rows, 2000);
     assert!(data >= 2000 * 64 && index > 0 && free > 0, "{data} {index} {free}");
-    // An extent for the rows and one for the index, of 2 MB each; others have theirs, too.
+    // One extent for the rows and one for the index, of 2 MB each. Other tables have their own
+    // extents.
     assert_eq!(data + index + free, 2 * (2 << 20));
     assert!(data + index + free < slots);
     assert_eq!(average, data / rows);
 
-    // One by one: what a range hides is counted until it is compacted.
+    // One by one, because rows that a range deletion hides are counted until they are compacted.
     run(&mut session, "DELETE FROM t WHERE id < 1000 ORDER BY id").unwrap();
     db.flush().unwrap();
     assert_eq!(sizes(&mut session)[0], 1000);
@@ -139,7 +141,8 @@ fn flush_tables_writes_out_what_is_in_memory() {
     assert_eq!(run(&mut session, STORED).unwrap(), ["3"]);
 }
 
-/// Keys are values of their table's rows (SIGHT-1 to SIGHT-3).
+/// Keys are shown only to users who may read the table's rows, because they contain values of these
+/// (SIGHT-1 to SIGHT-3).
 #[test]
 fn how_tables_are_stored_tells_keys_to_those_who_may_read_them() {
     let instance = in_memory();

@@ -2,9 +2,10 @@
 //! expression may stand.
 #![allow(dead_code)]
 
-/// What an expression can be put into: what stands before it, and what stands behind it.
+/// The constructs in which an expression can be nested, as the text before it and the text after
+/// it.
 pub(crate) const NESTS: &[(&str, &str)] = &[
-    // Operators, each side of them.
+    // Operators, on each side.
     ("", " + 1"),
     ("1 + ", ""),
     ("", " - 1"),
@@ -137,8 +138,8 @@ pub(crate) const NESTS: &[(&str, &str)] = &[
     ("(1, 2) = (SELECT 1, ", ")"),
 ];
 
-/// Where an expression may stand, which is `{}`, in statements about `t` and a table `n` that there
-/// is not.
+/// The places of an expression, written as `{}`, in statements about `t` and about a table `n` that
+/// does not exist.
 pub(crate) const PLACES: &[&str] = &[
     "SELECT {}",
     "SELECT {} AS a HAVING a",
@@ -187,8 +188,8 @@ pub(crate) const PLACES: &[&str] = &[
     "CREATE VIEW v AS SELECT {}",
 ];
 
-/// Statements that nest otherwise: their start, what is put before the middle again and again, the
-/// middle, what is put behind it, and their end.
+/// Statements that nest in other ways: their start, the text repeated before the middle, the
+/// middle, the text repeated after it, and their end.
 pub(crate) const CHAINS: &[[&str; 5]] = &[
     ["SELECT 1", "", "", " UNION SELECT 1", ""],
     ["SELECT 1, 2", "", "", " UNION ALL SELECT 1, 2", ""],
@@ -232,7 +233,7 @@ pub(crate) const CHAINS: &[[&str; 5]] = &[
     ["/*! ", "/*! ", "SELECT 1", " */", " */"],
 ];
 
-/// A statement with `leaf` nested so often, in a place.
+/// A statement with `leaf` nested `count` times, in a place.
 pub(crate) fn nested(
     place: &str,
     (before, after): (&str, &str),
@@ -243,12 +244,12 @@ pub(crate) fn nested(
     place.replace("{}", &expr)
 }
 
-/// A chain, with what repeats so often.
+/// A chain with `count` repetitions.
 pub(crate) fn chain([start, before, middle, after, end]: [&str; 5], times: usize) -> String {
     format!("{start}{}{middle}{}{end}", before.repeat(times), after.repeat(times))
 }
 
-/// Common table expressions, each of which reads the one before.
+/// `count` common table expressions, each of which reads the previous one.
 pub(crate) fn ctes(count: usize) -> String {
     let mut sql = "WITH c0 AS (SELECT 1 AS a)".to_owned();
     for at in 1..count {
@@ -257,7 +258,7 @@ pub(crate) fn ctes(count: usize) -> String {
     format!("{sql} SELECT * FROM c{}", count.saturating_sub(1))
 }
 
-/// A statement that bytes choose: a place, and nests within each other, each any number of times.
+/// A statement determined by bytes: a place and nested constructs, each any number of times.
 pub(crate) fn of_bytes(bytes: &[u8]) -> String {
     let [place, rest @ ..] = bytes else { return String::new() };
     let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use spillway_sql::{Instance, SqlError, parse_engine};
 /// The names of the engines.
 const ENGINES: [&str; 2] = ["MEMORY_OPTIMIZED", "TIERED"];
 
-/// Where tables are put.
+/// The engines in which tables are created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Placement {
     Default,
@@ -22,7 +22,7 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
-    /// What `SPILLWAY_ENGINE` says.
+    /// The placement that `SPILLWAY_ENGINE` selects.
     pub(crate) fn chosen() -> Placement {
         match std::env::var("SPILLWAY_ENGINE").as_deref() {
             Err(_) | Ok("") => Placement::Default,
@@ -32,7 +32,7 @@ impl Placement {
     }
 }
 
-/// An instance over a database, whose tables are put where `SPILLWAY_ENGINE` says.
+/// An instance over a database, with the placement that `SPILLWAY_ENGINE` selects.
 pub(crate) fn instance_of(db: Database) -> Result<Instance, SqlError> {
     let instance = Instance::open(db)?;
     if let Placement::In(engine) = Placement::chosen() {
@@ -48,8 +48,8 @@ pub(crate) fn next_engine() -> &'static str {
     ENGINES[turn % ENGINES.len()]
 }
 
-/// Statements that put each table that they create into the engine whose turn it is, if
-/// `SPILLWAY_ENGINE` says so.
+/// The statements, changed to create each table in the engine whose turn it is, if
+/// `SPILLWAY_ENGINE` selects that.
 pub(crate) fn placed(sql: &str) -> Cow<'_, str> {
     if Placement::chosen() != Placement::Mixed || !sql.contains("CREATE TABLE") {
         return Cow::Borrowed(sql);
@@ -57,7 +57,7 @@ pub(crate) fn placed(sql: &str) -> Cow<'_, str> {
     let mut parts = sql.split("CREATE TABLE");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // Not of SHOW CREATE TABLE, a text or a list of what may be granted.
+        // Not in SHOW CREATE TABLE, a string literal or a list of privileges.
         let begins = matches!(out.trim_end().as_bytes().last(), None | Some(b';'));
         if begins {
             out += &format!("SET default_storage_engine = {}; ", next_engine());

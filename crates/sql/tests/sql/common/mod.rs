@@ -11,7 +11,7 @@ use spillway_types::value::write_text;
 
 pub(crate) use engines::instance_of;
 
-/// Keeps the rows of the last result, as text.
+/// A sink that keeps the rows of the last result as text.
 #[derive(Default)]
 pub(crate) struct Rows(pub(crate) Vec<String>);
 
@@ -42,7 +42,7 @@ impl ResultSink for Rows {
     }
 }
 
-/// Keeps commits, and waits for none.
+/// A sink that keeps commits and waits for none.
 #[derive(Default)]
 pub(crate) struct Hurried(pub(crate) Vec<CommitFuture>);
 
@@ -84,7 +84,7 @@ pub(crate) fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlEr
     Ok(rows.0)
 }
 
-/// The number of the error that a statement ends with; 0 when it succeeds.
+/// The number of a statement's error; 0 if it succeeds.
 pub(crate) fn code(session: &mut Session, sql: &str) -> u16 {
     run(session, sql).err().map_or(0, |error| error.code)
 }

@@ -3,13 +3,14 @@
 
 use spillway_base::rng::Rng;
 
-/// A column type, the values that are put into it, and what else it is compared with.
+/// A column type, the values stored in it, and other values with which it is compared.
 pub(crate) struct Kind {
     pub(crate) ty: &'static str,
     pub(crate) values: &'static [&'static str],
-    /// Bytes or characters of a text that may be indexed in part.
+    /// Whether the column is text or bytes and may be indexed by a prefix.
     pub(crate) prefix: bool,
-    /// Comparing with a number or a date makes sense of it; text is compared with text.
+    /// Whether the column is text, which is compared with text. Other columns are compared with
+    /// numbers or dates.
     pub(crate) text: bool,
 }
 
@@ -124,7 +125,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Literals of other kinds, for comparisons that an index must not get wrong.
+/// Literals of other types, for comparisons that must not be wrong if an index is used.
 const STRANGERS: &[&str] = &[
     "0",
     "1",
@@ -169,7 +170,7 @@ pub(crate) fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<&'static Kind>,
-    /// What makes its keys, as in CREATE TABLE.
+    /// The definitions of its keys, as in CREATE TABLE.
     pub(crate) keys: Vec<String>,
     pub(crate) rows: Vec<String>,
 }
@@ -239,7 +240,7 @@ impl Table {
     }
 }
 
-/// Writes conditions on the columns of tables, each behind an alias.
+/// Generates conditions on the columns of tables, each qualified by an alias.
 pub(crate) struct Conditions<'t> {
     pub(crate) tables: Vec<(&'static str, &'t Table)>,
 }
@@ -282,7 +283,7 @@ impl Conditions<'_> {
                 format!("{column} {not}BETWEEN {low} AND {high}")
             }
             6 | 7 => {
-                // Long lists are found by hash.
+                // Long lists are searched by hash.
                 let most = if rng.chance(1, 3) { 16 } else { 4 };
                 let list: Vec<String> =
                     (0..1 + rng.below(most)).map(|_| self.value(rng, kind)).collect();

@@ -15,11 +15,11 @@ use spillway_types::{Decimal, Value};
 
 use super::Rows;
 
-/// Which part of the pairs of columns and constants is tried; half of them of decimals that doubles
-/// cannot tell apart. `SPILLWAY_SEED` chooses another part.
+/// One of this many parts of the pairs of columns and constants is tested. Half of the pairs have
+/// decimals that doubles cannot distinguish. `SPILLWAY_SEED` selects another part.
 const PARTS: usize = 8;
 
-/// A column type and values from the edges of what it holds.
+/// Column types with values at the limits of their ranges.
 const COLUMNS: &[(&str, &[&str])] = &[
     ("TINYINT", &["0", "1", "-1", "127", "-128"]),
     ("INT", &["0", "1", "12", "-7", "2147483647", "20240229"]),
@@ -84,8 +84,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("JSON", &["'1'", "'\"a\"'", "'{}'"]),
 ];
 
-/// Constants of all kinds; of a kind several, equal to a value of some column, and between two of
-/// them.
+/// Constants of all types, several of each: equal to a value of some column, and between two
+/// values.
 const CONSTANTS: &[&str] = &[
     "0",
     "1",
@@ -220,7 +220,7 @@ impl Matrix {
         Ok(rows.rows.into_iter().flat_map(|row| row.into_iter().next()).collect())
     }
 
-    /// What each condition finds where no plan can use it.
+    /// The rows that each condition finds if no plan can use it.
     fn plainly(&mut self, conditions: &[String], params: Option<&[Value]>) -> Vec<Found> {
         let of = |condition: &String| {
             format!("SELECT id FROM plain WHERE IF({condition}, 1, 0) = 1 + id - id")
@@ -234,7 +234,7 @@ impl Matrix {
             for table in ["plain", "indexed", "keyed"] {
                 let sql = format!("SELECT id FROM {table} WHERE {condition}");
                 let found = self.find(&sql, params);
-                // Tables without a key are some of all.
+                // Tables without a key are only some of all tables.
                 let missing = table == "keyed" && found == Err(1146);
                 if found != wanted && !missing {
                     let params = params.map(|all| format!(" {all:?}")).unwrap_or_default();

@@ -53,7 +53,7 @@ impl ResultSink for Rows {
     }
 }
 
-/// What differs, and how to see it again.
+/// A difference, and how to reproduce it.
 struct Wrong(String);
 
 struct Run {
@@ -84,13 +84,13 @@ impl Run {
     }
 }
 
-/// A query with places for its tables, and where an order must hold.
+/// A query with placeholders for its tables, and the order that its result must have.
 struct Query {
-    /// `{0}` and `{1}` are tables; conditions stand in `<` and `>` signs doubled: `<<a = 1>>`.
-    /// `{anew}` is a condition that makes the plain form run a subquery for each row, which leaves
-    /// its rows to be compared one by one.
+    /// `{0}` and `{1}` are tables. Conditions are in doubled `<` and `>` signs: `<<a = 1>>`.
+    /// `{anew}` is a condition that makes the plain form run a subquery for each row, so its rows
+    /// are compared one by one.
     text: String,
-    /// How many columns at the front are keys of an ORDER BY, and the clause.
+    /// The number of leading columns that are keys of an ORDER BY, and the clause.
     order: usize,
     order_by: String,
     limit: String,
@@ -205,7 +205,7 @@ fn equality(rng: &mut Rng, both: &Conditions<'_>) -> String {
     if rng.chance(1, 2) { format!("{a} {op} {b}") } else { format!("{b} {op} {a}") }
 }
 
-/// The wanted rows, or where the answer differs from them.
+/// Compares a result with the expected rows. Returns a description of the difference, if any.
 fn difference(query: &Query, wanted: &Rows, whole: &Rows, got: &Rows) -> Option<String> {
     let shown = |rows: &[Vec<String>]| {
         rows.iter().map(|row| row.join(" | ")).collect::<Vec<_>>().join("\n")
@@ -221,7 +221,7 @@ fn difference(query: &Query, wanted: &Rows, whole: &Rows, got: &Rows) -> Option<
             _ => known = false,
         }
     }
-    // Of values that are equal but not the same, either may stand in the keys.
+    // Of values that are equal but not identical, either may be in the keys.
     let fold = |keys: Vec<Vec<String>>| {
         let fold = |cell: String| {
             let plain = cell.to_lowercase().replace("\\xc3\\xa9", "e").replace("'-0'", "'0'");
@@ -268,7 +268,7 @@ fn compare(run: &mut Run, rng: &mut Rng, tables: &[Table]) -> Result<(), Wrong> 
     Ok(())
 }
 
-/// Changes a table and its twin alike, and finds them equal.
+/// Makes the same change in a table and its twin, and checks that they are equal.
 fn change(run: &mut Run, rng: &mut Rng, table: &Table) -> Result<(), Wrong> {
     let conditions = Conditions { tables: vec![("a", table)] };
     let condition = conditions.any(rng, 2);
@@ -283,8 +283,8 @@ fn change(run: &mut Run, rng: &mut Rng, table: &Table) -> Result<(), Wrong> {
         Query { text: statement, order: 0, order_by: String::new(), limit: String::new() };
     let twin = format!("{}_twin", table.name);
     match run.change(&statement.of(&[&table.name], false, true)) {
-        // The statement did nothing: its duplicate is found in the twin by nobody, and its date is
-        // none there either.
+        // The statement did nothing. The twin cannot find the duplicate, and the date is invalid
+        // there too.
         Err(error) if [1062, 1048, 1525].contains(&error.code) => return Ok(()),
         Err(error) => return Err(run.wrong(&format!("{}: {error}", statement.text))),
         Ok(ours) => {
@@ -322,7 +322,7 @@ fn round(seed: u64) -> Result<(), Wrong> {
         run.must(&table.create(&table.name, true))?;
         run.must(&table.create(&twin, false))?;
         for row in &table.rows {
-            // Rows that a key refuses are not in the twin either.
+            // Rows that a key refuses must not be in the twin either.
             match run.change(&format!("INSERT INTO {} VALUES {row}", table.name)) {
                 Ok(_) => drop(run.must(&format!("INSERT INTO {twin} VALUES {row}"))?),
                 Err(error) if error.code == 1062 || error.code == 1048 => drop(run.log.pop()),
@@ -330,8 +330,8 @@ fn round(seed: u64) -> Result<(), Wrong> {
             }
         }
     }
-    // In strict mode text that is no number is an error, but only of rows that a condition is asked
-    // of.
+    // In strict mode, text that is not a number is an error, but only for rows for which the
+    // condition is evaluated.
     run.must("SET sql_mode = ''")?;
     for step in 0..40 {
         compare(&mut run, &mut rng, &tables)?;
@@ -353,7 +353,7 @@ fn indexes_change_no_answer() {
     let wrong: Vec<String> = (seed..seed + rounds)
         .filter_map(|seed| round(seed).err().map(|Wrong(what)| what))
         .collect();
-    // The first in full; what differs, of the others.
+    // The first one completely, and the differences of the others.
     let others: Vec<&str> =
         wrong.iter().skip(1).filter_map(|what| what.split("\n\n").next()).collect();
     assert!(

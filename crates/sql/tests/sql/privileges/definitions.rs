@@ -19,7 +19,8 @@ const RIGHTS: [&str; 11] = [
     "CREATE VIEW",
 ];
 
-/// A statement, and the rights on `d` of which it needs all. `*` stands for any right at all there.
+/// A statement, and the privileges for `d` that it needs, all of them. `*` stands for any privilege
+/// there.
 const DEFINITIONS: &[(&str, &[&str])] = &[
     ("CREATE TABLE d.n (a INT)", &["CREATE"]),
     ("CREATE TABLE IF NOT EXISTS d.t (a INT)", &["CREATE"]),
@@ -58,7 +59,8 @@ const DEFINITIONS: &[(&str, &[&str])] = &[
     ("EXPLAIN d.t", &["*"]),
 ];
 
-/// An instance with a user for each set of rights in `d`, each with all rights in `mine`.
+/// An instance with a user for each set of privileges in `d`. Each user has all privileges in
+/// `mine`.
 fn instance(sets: &[Vec<&str>]) -> Instance {
     let instance = in_memory();
     let mut root = instance.session("root", "localhost", 1);
@@ -82,14 +84,14 @@ fn meets(needs: &[&str], rights: &[&str]) -> bool {
     needs.iter().all(|need| if *need == "*" { !rights.is_empty() } else { rights.contains(need) })
 }
 
-/// The sets of rights that tell whether a statement needs just these.
+/// The sets of privileges that show whether a statement needs exactly these.
 fn sets(needs: &[&'static str]) -> Vec<Vec<&'static str>> {
     let mut sets = vec![Vec::new()];
     sets.extend(RIGHTS.iter().map(|right| vec![*right]));
     if needs != ["*"] {
         sets.push(needs.to_vec());
     }
-    // All but one of those that it needs, and all others beside.
+    // All needed privileges except one, together with all other privileges.
     for missing in needs.iter().filter(|need| **need != "*") {
         sets.push(RIGHTS.iter().copied().filter(|right| right != missing).collect());
     }

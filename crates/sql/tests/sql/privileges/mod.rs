@@ -15,10 +15,10 @@ use spillway_sql::{Instance, Session};
 use statements::{STATEMENTS, Statement};
 use ways::{WAYS, Way};
 
-/// Errors that deny something to an account.
+/// The error codes for missing privileges.
 const DENIALS: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
 
-/// A session of an account that runs statements in the database of a way.
+/// A session of an account that runs statements in a way's current database.
 struct Runner {
     held: Held,
     session: Session,
@@ -43,7 +43,8 @@ fn instance() -> Instance {
         let name = held.user();
         run(&mut root, &format!("CREATE USER {name}; GRANT ALL ON mine.* TO {name}")).unwrap();
         for database in ways::DATABASES {
-            // A right that no statement here needs lets it have the database as its current one.
+            // A privilege that no statement here needs lets the account use the database as its
+            // current one.
             let rights = format!("EXECUTE{}", held.listed());
             let pattern = database.replace('_', "\\_");
             run(&mut root, &format!("GRANT {rights} ON {pattern}.* TO {name}")).unwrap();
@@ -76,7 +77,8 @@ fn check(statement: &Statement, runner: &mut Runner, sql: &str, how: &str) {
     }
 }
 
-/// Statements as text: bound for each user, by their shapes, and after root has run the same text.
+/// Statements as text, which are bound for each user, also by their shapes and after root has run
+/// the same text.
 #[test]
 fn each_statement_needs_its_rights_however_its_tables_are_named() {
     let instance = instance();
@@ -133,7 +135,7 @@ fn a_wrapped_statement_needs_what_it_wraps() {
     }
 }
 
-/// A statement that is prepared is denied once its right is gone.
+/// A prepared statement is denied once its privilege is revoked.
 #[test]
 fn a_prepared_statement_is_asked_again() {
     let instance = instance();
@@ -155,7 +157,7 @@ fn a_prepared_statement_is_asked_again() {
     }
 }
 
-/// An error tells a user without rights nothing of what there is (NEED-1).
+/// An error does not reveal to a user without privileges what exists (NEED-1).
 #[test]
 fn what_there_is_not_is_denied_as_what_there_is() {
     let instance = instance();

@@ -1,15 +1,15 @@
 //! Which sets of rights there are, and which of them a need is met by. Nothing here asks the
 //! product.
 
-/// Rights on rows, by their letters.
+/// The privileges for rows, by their letters.
 pub(crate) const RIGHTS: [(char, &str); 5] =
     [('S', "SELECT"), ('I', "INSERT"), ('U', "UPDATE"), ('D', "DELETE"), ('L', "LOCK TABLES")];
 
-/// The rights that a user holds in the databases under test, as their letters.
+/// The privileges that a user has in the tested databases, as letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Held(pub(crate) &'static str);
 
-/// Every set of the rights to read and to change, and LOCK TABLES where it counts.
+/// Every set of the privileges to read and to change, and LOCK TABLES where it matters.
 pub(crate) const USERS: &[Held] = &[
     Held(""),
     Held("S"),
@@ -32,12 +32,12 @@ pub(crate) const USERS: &[Held] = &[
 ];
 
 impl Held {
-    /// The name of the user who holds them.
+    /// The name of the user with these privileges.
     pub(crate) fn user(self) -> String {
         if self.0.is_empty() { "u0".to_owned() } else { format!("u{}", self.0) }
     }
 
-    /// The rights, each with a comma before it.
+    /// The privileges, each preceded by a comma.
     pub(crate) fn listed(self) -> String {
         let named = |letter: char| RIGHTS.iter().find(|(other, _)| *other == letter).unwrap().1;
         self.0.chars().map(|letter| format!(", {}", named(letter))).collect()
@@ -48,13 +48,14 @@ impl Held {
     }
 }
 
-/// Whether rights meet all needs, each of which is the letters of rights of which one will do.
+/// Whether privileges satisfy all needs. Each need lists the letters of privileges of which one is
+/// enough.
 pub(crate) fn allowed(needs: &[&str], held: Held) -> bool {
     needs.iter().all(|need| held.meets(need))
 }
 
-/// The users at the border of some needs: those that are just allowed, and those that one right
-/// more would be.
+/// The users at the limit of some needs: those who are just allowed, and those who lack only one
+/// privilege.
 pub(crate) fn interesting(needs: &'static [&'static str]) -> impl Iterator<Item = Held> {
     USERS.iter().copied().filter(move |held| {
         let missing = needs.iter().filter(|need| !held.meets(need)).count();

@@ -1,11 +1,12 @@
 //! Statements, and what each needs on the table that it names as `{T}`, or `{N}` where it takes no
 //! alias.
 
-/// A statement, and its needs: for each the letters of the rights of which one will do (`model`).
+/// A statement and its needs. Each need lists the letters of privileges of which one is enough
+/// (`model`).
 pub(crate) struct Statement {
     pub(crate) sql: &'static str,
     pub(crate) needs: &'static [&'static str],
-    /// Whether EXPLAIN takes it.
+    /// Whether EXPLAIN accepts the statement.
     pub(crate) explained: bool,
 }
 
@@ -20,7 +21,7 @@ const fn other(sql: &'static str, needs: &'static [&'static str]) -> Statement {
 const READ: &[&str] = &["S"];
 
 pub(crate) const STATEMENTS: &[Statement] = &[
-    // Queries: tables of FROM, joins, and tables that queries make.
+    // Queries: tables of FROM, joins and derived tables.
     rows("SELECT * FROM {T}", READ),
     rows("SELECT 1 FROM {T} LIMIT 0", READ),
     rows("SELECT COUNT(*) FROM {T}", READ),
@@ -57,7 +58,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     rows("SELECT m.a FROM mine.t AS m JOIN {T} ON {Q}.id = m.id FOR SHARE", &["S", "UDL"]),
     rows("SELECT * FROM (SELECT * FROM {T} FOR UPDATE) AS z", &["S", "UDL"]),
     rows("SELECT a FROM mine.t WHERE id IN (SELECT {Q}.id FROM {T}) FOR UPDATE", READ),
-    // Expressions that stand by themselves.
+    // Expressions outside queries.
     other("SET @v = (SELECT MAX({Q}.a) FROM {T})", READ),
     other("DO (SELECT MAX({Q}.a) FROM {T})", READ),
     other("SHOW TABLES FROM mine WHERE (SELECT COUNT(*) FROM {T}) > 100", READ),
@@ -76,7 +77,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
         "INSERT INTO mine.t (id) VALUES (1) ON DUPLICATE KEY UPDATE a = (SELECT MAX({Q}.a) FROM {T})",
         READ,
     ),
-    // ON DUPLICATE KEY UPDATE: what the statement gives is not read, what is there is.
+    // ON DUPLICATE KEY UPDATE: the given values are not read, but those of the existing row are.
     rows("INSERT INTO {N} (id) VALUES (1) ON DUPLICATE KEY UPDATE a = 5", &["I", "U"]),
     rows("INSERT INTO {N} (id) VALUES (1) ON DUPLICATE KEY UPDATE a = DEFAULT", &["I", "U"]),
     rows("INSERT INTO {N} (id) VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(id)", &["I", "U"]),
@@ -121,7 +122,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     rows("UPDATE mine.t SET a = (SELECT MAX({Q}.a) FROM {T})", READ),
     rows("UPDATE mine.t SET a = 9 WHERE id IN (SELECT {Q}.id FROM {T})", READ),
     rows("UPDATE mine.t SET a = 9 ORDER BY (SELECT MAX({Q}.a) FROM {T}) LIMIT 1", READ),
-    // UPDATE of several. EXPLAIN does not take those with a comma between their tables.
+    // UPDATE of several tables. EXPLAIN does not accept a comma between the tables.
     other("UPDATE mine.t AS m, {T} SET {Q}.a = 9", &["S", "U"]),
     other("UPDATE {T}, mine.t AS m SET {Q}.a = m.a WHERE {Q}.id = m.id", &["S", "U"]),
     rows("UPDATE mine.t AS m JOIN {T} ON {Q}.id = m.id SET od = 9", &["S", "U"]),

@@ -4,15 +4,15 @@
 pub(crate) const DATABASES: [&str; 2] = ["d", "`odd.``d`"];
 pub(crate) const TABLES: [&str; 2] = ["t", "`t.``x`"];
 
-/// How a table is named, and its columns are.
+/// A way to name a table and its columns.
 pub(crate) struct Way {
     /// The current database.
     pub(crate) current: &'static str,
-    /// `{N}`: the table by its name alone.
+    /// `{N}`: the table without an alias.
     pub(crate) name: &'static str,
-    /// The alias behind it; empty for none.
+    /// The alias after the name; empty for none.
     pub(crate) alias: &'static str,
-    /// `{Q}`: what stands before the names of columns.
+    /// `{Q}`: the qualifier of column names.
     pub(crate) qualifier: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub(crate) const WAYS: &[Way] = &[
     way("mine", "`d`.`t`", "", "`t`"),
     way("mine", "d.t", " AS x", "x"),
     way("d", "t", " x", "X"),
-    // As a table of the other database.
+    // With the alias being the name of the other database.
     way("mine", "d.t", " AS `mine`", "`mine`"),
     way("mine", "d.t", " AS `x``y`", "`x``y`"),
     way("d", "t", " AS ```x```", "```x```"),
@@ -43,7 +43,7 @@ pub(crate) const WAYS: &[Way] = &[
     way("`odd.``d`", "`t.``x`", " AS `x``y`", "`x``y`"),
 ];
 
-/// Tables that there are not, in a database that there is, and in none.
+/// Tables that do not exist, in an existing database and in one that does not exist.
 pub(crate) const MISSING: &[Way] = &[
     way("mine", "d.nothing", " AS x", "x"),
     way("mine", "nowhere.t", " AS `x``y`", "`x``y`"),
@@ -51,11 +51,10 @@ pub(crate) const MISSING: &[Way] = &[
 ];
 
 impl Way {
-    /// A statement with `{T}`, `{N}` and `{Q}` in it, as it is said this way; `None` where it
-    /// cannot be.
+    /// Writes a statement with `{T}`, `{N}` and `{Q}` in this way; `None` if that is impossible.
     pub(crate) fn spell(&self, sql: &str) -> Option<String> {
         let named = sql.contains("{N}");
-        // A statement that takes no alias calls the table by its name.
+        // A statement that accepts no alias uses the table's name.
         if named && !self.alias.is_empty() {
             return None;
         }
