@@ -219,7 +219,7 @@ pub struct Metric {
 pub trait GetsAhead {
     /// Prepares the get of the key at position `at`, which the caller runs next. It waits until the
     /// data that this get needs has been read, unless a read failed, and begins the reads for the
-    /// gets behind it. Positions must not decrease.
+    /// gets after it. Positions must not decrease.
     fn wait_for(&mut self, at: usize);
 }
 
@@ -337,8 +337,8 @@ pub trait Engine: Send + Sync {
 
     /// Reads into memory what gets of these keys at a snapshot would read from a device, if the
     /// engine can do so faster than one get after another. Returns the number of keys whose gets
-    /// would wait for a device. It waits for devices itself and reports no failure: the get meets
-    /// the same failure. It does not count as a get in any statistic.
+    /// would wait for a device. It waits for devices itself and reports no failure: the get fails
+    /// with the same error. It does not count as a get in any statistic.
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
         0
@@ -464,7 +464,7 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// How far behind the background work is.
+    /// How far the background work lags behind.
     fn debt(&self) -> Debt;
 
     /// The newest commit that a flush waits for to become durable (E7). If no flush waits, it is a
@@ -490,7 +490,7 @@ pub trait Engine: Send + Sync {
 ///
 /// - **CURSOR-1 (the same rows).** Both ways return the same rows in the same order, each once.
 /// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last row that
-///   it returned. The next step starts behind that row, whether or not the caller read the rows.
+///   it returned. The next step starts after that row, whether or not the caller read the rows.
 /// - **CURSOR-3 (lent).** The rows are not copied: [`Cursor::rows`] reads them in place. It may be
 ///   called again until the next step.
 /// - **CURSOR-4 (no wait for more).** A step does not read a device only to return more rows

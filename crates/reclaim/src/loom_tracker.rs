@@ -15,7 +15,7 @@ pub use self::plain::{LoomTracker, LoomTrackers, WORDS, free_tracked};
 mod plain {
     use std::mem::ManuallyDrop;
 
-    /// Words that a tracker takes beside the memory.
+    /// The number of words that a tracker takes in addition to the memory.
     pub const WORDS: usize = 0;
 
     /// The tracker of one piece of memory.
@@ -94,7 +94,7 @@ mod modelled {
     use loom::alloc::Track;
     use spillway_base::sync::UnsafeCell;
 
-    /// Words that a tracker takes beside the memory.
+    /// The number of words that a tracker takes in addition to the memory.
     pub const WORDS: usize = 1;
     /// Pieces of freed memory that are kept, so that a late read finds the tracker.
     const KEPT_MAX: usize = 64;

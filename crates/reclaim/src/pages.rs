@@ -490,7 +490,7 @@ impl Buffer {
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
 
-    /// Extends the buffer to `len` bytes: its own, and arbitrary ones behind them. The bytes do not
+    /// Extends the buffer to `len` bytes: its own, followed by arbitrary ones. The bytes do not
     /// move if their page has room.
     ///
     /// # Panics

@@ -87,7 +87,7 @@ impl Guard {
             return None;
         }
         tries.waiting += 1;
-        // Attempts that come meanwhile wait behind it.
+        // Attempts that come meanwhile wait for it.
         tries.free_at = tries.free_at.max(now) + delay(tries.failures);
         Some(attempt(key, wait.min(DELAY_MAX), true))
     }

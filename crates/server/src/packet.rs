@@ -168,8 +168,8 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Moves the rest of the input to the front of the buffer, if fewer than `need` bytes fit
-    /// behind it.
+    /// Moves the rest of the input to the front of the buffer, if fewer than `need` bytes fit after
+    /// it.
     fn tidy(&mut self, need: usize) {
         if self.taken > 0 && self.taken + need > self.input.len() || self.taken == self.filled {
             self.input.copy_within(self.taken..self.filled, 0);

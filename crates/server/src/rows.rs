@@ -85,7 +85,7 @@ pub(crate) fn short_row(fields: &[Field<'_>], forms: &[Form]) -> Option<ShortPac
             Field::UInt(number) => number,
             _ => return None,
         };
-        // The bytes behind a shorter number are overwritten by the next number.
+        // The bytes after a shorter number are overwritten by the next number.
         short
             .bytes
             .get_mut(short.len..)?

@@ -311,7 +311,7 @@ impl Database {
         &self.0.settings
     }
 
-    /// The memory budget, for memory that a caller uses beside the database.
+    /// The memory budget, for memory that a caller uses besides the database.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.0.budget

@@ -69,7 +69,7 @@ pub enum Mechanism {
     LoneWaits,
     /// Reads an index alone, without its rows, if it has all that a query reads.
     IndexOnly,
-    /// Hands rows that lie together to queries together, and counts them without reading them.
+    /// Passes adjacent rows to queries in batches, and counts them without reading them.
     RowBatches,
     /// Sends columns of rows to the client in their stored form, without decoding them into values.
     RowFields,

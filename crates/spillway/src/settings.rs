@@ -80,7 +80,7 @@ pub struct Settings {
     pub check_merges: bool,
     /// Whether reads of data files bypass the system's page cache, if the file system can. Data is
     /// then in memory once, within the budget, and a read that needs its device takes half of the
-    /// system time. Without it the system caches recently read data in free memory, beside the
+    /// system time. Without it the system caches recently read data in free memory, outside the
     /// budget.
     pub direct_reads: bool,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default

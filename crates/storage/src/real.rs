@@ -130,7 +130,7 @@ impl Disk for RealDisk {
 }
 
 impl RealFile {
-    /// Allocates space up to `end` on a file system that cannot allocate: writes zeros behind the
+    /// Allocates space up to `end` on a file system that cannot allocate: writes zeros after the
     /// end.
     fn fill_to(&self, end: u64) -> Result<()> {
         let zeros = vec![0; 1 << 20];

@@ -72,8 +72,8 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     /// Whether a thread takes the engines' asynchronous reads into memory.
     pub(crate) overlaps_reads: AtomicBool,
-    /// The number of readers of the log beside its writers. It is locked while the log is cut, and
-    /// the log is cut only if it is zero.
+    /// The number of threads that read the log while its writers are active. It is locked while the
+    /// log is cut, and the log is cut only if it is zero.
     pub(crate) log_holds: Mutex<usize>,
 }
 
@@ -350,7 +350,7 @@ impl Shared {
         self.install(csn, batch);
         drop(memory);
         if drops {
-            // A writer that meets a full disk before the space is back waits for it.
+            // A writer that finds the disk full before the space is back waits for it.
             self.reserve.hope(self.clock.now());
         }
         Ok(csn)

@@ -72,7 +72,7 @@ pub struct Ran {
 /// The exit status of a process whose history failed.
 pub const FAILED: i32 = 70;
 
-/// What a task waits for.
+/// The event for which a task waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// A lock or a condition variable at this address.

@@ -198,7 +198,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Records how much of [`Client::pending_send`] was sent. Returns whether that was all. If not,
-    /// the next step sends the rest, or meets the error.
+    /// the next step sends the rest, or returns the error.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
             ClientStage::Known(connection) => {

@@ -174,7 +174,7 @@ impl Pool {
                 let now = clock::now();
                 let answered = matches!(outcome, Ok(Step::Answers(_)));
                 if answered && !send(client) {
-                    // The worker that serves the client next meets the end or the error.
+                    // The worker that serves the client next finds the end or the error.
                     outcome = Ok(Step::Again);
                     break;
                 }

@@ -25,7 +25,8 @@ fn work(db: &Database) {
     }
 }
 
-/// A disk that a table has filled, beside an empty table; and the number of rows in the first.
+/// A disk that one table has filled, with a second table that is empty, and the number of rows in
+/// the first.
 fn filled(seed: u64) -> (SimDisk, Database, [Table; 2], u64) {
     let disk = SimDisk::new(seed);
     let db = open(&disk).unwrap();

@@ -330,7 +330,7 @@ fn check_for(
     for list in lists.values() {
         edges.extend(list.windows(2).map(|pair| (writer[&pair[0]], writer[&pair[1]])));
     }
-    // Time is a chain of nodes behind the transactions: from an end to the next beginnings.
+    // Time is a chain of nodes after the transactions: from an end to the next beginnings.
     let mut times: Vec<(u64, bool, usize)> = Vec::new();
     for &index in &counts {
         times.push((history[index].began, true, index));
@@ -363,7 +363,7 @@ fn check_for(
         .map_err(|text| text.chars().take(2000).collect())
 }
 
-/// Removes nodes without predecessors; the remaining ones are on a cycle or behind one.
+/// Removes nodes without predecessors; the remaining ones are on a cycle or after one.
 fn acyclic(nodes: usize, edges: &[(usize, usize)]) -> Result<(), Vec<usize>> {
     let (mut before, mut after) = (vec![0; nodes], vec![Vec::new(); nodes]);
     for &(from, to) in edges {

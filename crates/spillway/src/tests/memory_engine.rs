@@ -102,7 +102,7 @@ fn a_table_of_four_times_the_memory_stays_correct() {
 }
 
 /// MEMORY-4: rows that are overwritten again and again leave no more segments than the setting
-/// allows, and the log is cut beside a busy tiered table.
+/// allows, and the log is cut while a tiered table is busy.
 #[test]
 fn space_stays_bounded_while_rows_are_overwritten() {
     let disk = SimDisk::new(4);
@@ -299,7 +299,7 @@ fn segments_without_rows_do_not_wait_for_the_log_to_fill() {
 
 /// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits.
 /// (Another store kept its logs for as long as it was idle, and one never collected again after a
-/// checkpoint beside a reader.) A full disk puts that off, and stops nothing.
+/// checkpoint during a read.) A full disk puts that off, and stops nothing.
 #[test]
 fn an_idle_database_without_rows_keeps_no_segments() {
     let disk = SimDisk::new(8);
@@ -323,8 +323,8 @@ fn an_idle_database_without_rows_keeps_no_segments() {
 }
 
 /// Log compaction moves records while their rows are deleted, put again and read at older
-/// snapshots: nothing comes back, nothing is lost, no read meets a missing file. (In other stores a
-/// deletion between the look and the move was undone, and readers met files that were gone.)
+/// snapshots: nothing comes back, nothing is lost, no read finds a file missing. (In other stores,
+/// a deletion between the check and the move was undone, and readers found files missing.)
 #[test]
 fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
     const KEYS: u32 = 600;
@@ -406,7 +406,7 @@ fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
 }
 
 /// MEMORY-2: rows whose commits are not durable yet cannot leave memory. Row locks that find no
-/// room beside them wait for the log's flush and are not refused.
+/// room left by them wait for the log's flush and are not refused.
 #[test]
 fn row_locks_find_room_beside_rows_that_are_not_durable_yet() {
     let disk = SimDisk::new(10);
@@ -425,7 +425,7 @@ fn row_locks_find_room_beside_rows_that_are_not_durable_yet() {
         txn.commit().wait().unwrap();
     }
     let txn = db.begin(TransactionOptions::new());
-    // Their memory is more than there is beside the rows.
+    // Their memory is more than what the rows leave.
     let mut rng = Rng::new(4);
     for _ in 0..10_000 {
         let key = [rng.next_u64().to_be_bytes(); 12].concat();

@@ -63,7 +63,8 @@ struct PlogState {
     /// Segments before the current one, in order. The first `idle` are no longer needed.
     older: VecDeque<Older>,
     idle: usize,
-    /// Whether a thread makes or removes segments beside the writer; only one at a time does.
+    /// Whether a thread makes or removes segments while the writer writes. Only one thread at a
+    /// time does so.
     busy: bool,
     scratch: Vec<u8>,
     failure: Option<Error>,
@@ -182,7 +183,7 @@ impl FilePlog {
             maker.release(&[unused]).map_err(|(_, error)| error)?;
         }
         // Includes segments without frames: a frame that did not fit into one went to the next. A
-        // cut that left them would leave a gap behind them.
+        // cut that kept them would leave a gap after them.
         let used = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
         let older: VecDeque<Older> =
             found.segments.iter().filter(used).map(|old| Older::found(old, true)).collect();
@@ -231,8 +232,8 @@ impl FilePlog {
         self.state.lock().next.generation
     }
 
-    /// Makes one more segment with at least this much room, beside the writer. No other thread is
-    /// making or removing one.
+    /// Makes one more segment with at least this much room, while the writer continues. No other
+    /// thread is making or removing one.
     fn make_ahead<'s>(
         &'s self,
         mut state: MutexGuard<'s, PlogState>,

@@ -126,9 +126,9 @@ impl Room {
 pub trait Plog: Send + Sync {
     /// Appends a frame, and makes it and all before it durable if `durable`. Returns where the
     /// frame begins; its payload is [`PAYLOAD_OFFSET`] bytes further. Once the frame is durable,
-    /// its bytes there can be read from the segment's file beside later appends (LOG-READ-9): on a
-    /// real disk, all go through the system's page cache. `room` was reserved for this payload, or
-    /// for the parts of which it consists.
+    /// its bytes there can be read from the segment's file concurrently with later appends
+    /// (LOG-READ-9): on a real disk, all go through the system's page cache. `room` was reserved
+    /// for this payload, or for the parts of which it consists.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.

@@ -603,8 +603,8 @@ fn a_truncation_that_failed_is_made_up_for() {
     }
 }
 
-/// PLOG-8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
-/// and in the same way once their segment is kept. Also on a real disk.
+/// PLOG-8, LOG-READ-9: frames are read at their positions concurrently with the writer, past the
+/// cache or not, and in the same way once their segment is kept. Also on a real disk.
 #[test]
 fn plog_8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
     let dir = tempfile::tempdir().unwrap();
@@ -643,8 +643,8 @@ fn plog_8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
     }
 }
 
-/// A log that continues beside kept segments begins above their numbers, regardless of what is left
-/// of it. A segment that is not above all kept ones is an error.
+/// A log that continues while segments are kept begins above their numbers, regardless of what is
+/// left of it. A segment that is not above all kept ones is an error.
 #[test]
 fn plog_8_new_segments_are_above_kept_ones() {
     let disk = SimDisk::new(1);

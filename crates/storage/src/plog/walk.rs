@@ -9,7 +9,7 @@ use super::Position;
 use super::reader::Found;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, frame_bytes};
 
-/// The bytes behind the last frame that are searched at once: a multiple of 8.
+/// The bytes after the last frame that are searched at once: a multiple of 8.
 const WITNESS_BYTES: u64 = 1 << 20;
 
 /// The position of a walk through a segment.
@@ -123,7 +123,7 @@ impl Walk {
             if left < FRAME_HEAD_BYTES as u64 {
                 return Ok(false);
             }
-            // Heads may begin at every multiple of 8, and the last ones here end behind the window.
+            // Heads may begin at every multiple of 8, and the last ones here end after the window.
             let wanted = left.min(WITNESS_BYTES + FRAME_HEAD_BYTES as u64) as usize;
             let mut filled = 0;
             fill(segment, begin, &mut memory, &mut filled, wanted)?;

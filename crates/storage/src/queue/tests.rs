@@ -367,7 +367,7 @@ impl Model {
     }
 }
 
-/// Random operations beside plain calls on the same file, checked against a model.
+/// Random operations concurrently with plain calls on the same file, checked against a model.
 fn random_operations(place: &Place<'_>, seed: u64, operations: u64) {
     let mut rng = Rng::new(seed);
     let file = place.file("f", &[0; 1000]);

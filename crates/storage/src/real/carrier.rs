@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use spillway_base::Result;
 
-/// Executes operations beside the thread that submits them.
+/// Executes operations concurrently with the thread that submits them.
 pub(super) trait Carrier<O>: Send {
     /// Prepares for an operation. If this fails, the operation is not begun.
     fn prepare(&mut self, _operation: &O) -> Result<(), Errno> {

@@ -13,7 +13,7 @@ use spillway_base::Result;
 use super::file::RealFile;
 use crate::queue::{ALIGN, AlignedBuffer, Cache, Completion};
 
-/// What it does.
+/// The kind of the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OperationKind {
     Read,

@@ -19,7 +19,7 @@ pub(super) struct Flights {
     pub(super) most: usize,
 }
 
-/// What an operation in flight does.
+/// The effect of an operation in flight.
 #[derive(Clone)]
 pub(super) enum Doing {
     Read,

@@ -139,7 +139,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
     a[alike..].cmp(&b[alike..])
 }
 
-/// The entry that begins here, and the bytes behind it.
+/// The entry that begins here, and the bytes after it.
 #[inline]
 fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
     if let Some((key_len, rest)) = short_varint(bytes)
@@ -168,7 +168,7 @@ pub(crate) enum PartMatch<'a> {
 /// Looks up the version of a key that a snapshot sees in some entries of a block. They include all
 /// of the block's versions of each of their keys. Returns `None` if more of the block is needed, or
 /// if the bytes are not entries. The key may be before the entries of a part that is not the first,
-/// and behind the entries of any part.
+/// and after the entries of any part.
 pub(crate) fn search_part<'a>(
     mut entries: &'a [u8],
     csn_bytes: u8,
@@ -207,7 +207,7 @@ pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
         .expect("a block's entries are checked when it is opened")
 }
 
-/// As [`entry`], with the bytes behind it.
+/// As [`entry`], with the bytes after it.
 #[inline]
 pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) {
     next_entry(bytes, csn_bytes).expect("a block's entries are checked when it is opened")

@@ -231,7 +231,7 @@ pub(crate) struct Decoding<'a> {
 
 /// A block in memory, checked.
 pub(crate) struct Block {
-    /// An uncompressed frame, or a body behind unused bytes of the same number; then the nodes.
+    /// An uncompressed frame, or a body after the same number of unused bytes; then the nodes.
     memory: Buffer,
     /// The offsets at which the entries, the body, and the gap before the nodes end.
     entries_end: u32,
@@ -346,7 +346,7 @@ impl Block {
         let nodes = Nodes::new(trailer.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
-            // Bytes behind a shorter key are not part of its head. The bytes at the end of the body
+            // Bytes after a shorter key are not part of its head. The bytes at the end of the body
             // are more than a head has.
             rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
                 let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
@@ -445,7 +445,7 @@ impl Block {
         self.row_at(self.place(index))
     }
 
-    /// The beginning of the entry behind this one, which exists. The caller will continue, and each
+    /// The beginning of the entry after this one, which exists. The caller will continue, and each
     /// entry's beginning depends on the entry before, so this prefetches memory ahead. Otherwise
     /// the processor would wait for one cache line after the other.
     #[inline(always)]
@@ -473,7 +473,7 @@ impl Block {
         rows.for_each(|row| Block::ask_for_row(self.memory.as_ptr().wrapping_add(self.place(row))));
     }
 
-    /// Prefetches what a step reads of a row that may begin there: its lengths, and the key behind
+    /// Prefetches what a step reads of a row that may begin there: its lengths, and the key after
     /// them.
     #[inline(always)]
     fn ask_for_row(at: *const u8) {

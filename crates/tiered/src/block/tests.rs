@@ -228,7 +228,7 @@ fn rows_are_the_entries_from_either_side() {
 }
 
 /// Keys of one length, whose heads are read in place, and of several lengths; with fewer bytes
-/// behind the common prefix than a head has, and with more.
+/// after the common prefix than a head has, and with more.
 #[test]
 fn keys_of_any_length_are_found() {
     let mut rng = Rng::new(9);

@@ -64,7 +64,7 @@ pub(crate) const fn bytes_of(keys: usize) -> usize {
     above_bytes(nodes) + nodes * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
 }
 
-/// The four bytes behind the prefix as a number; missing bytes are zeros. A smaller key never has a
+/// The four bytes after the prefix as a number; missing bytes are zeros. A smaller key never has a
 /// larger head.
 fn head_of(rest: &[u8]) -> u32 {
     if let Some(bytes) = rest.first_chunk() {
@@ -80,7 +80,7 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// The properties of nodes beside their bytes, which the owner of the keys keeps.
+/// The properties of nodes besides their bytes, which the owner of the keys keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nodes {
     keys: u32,
@@ -255,7 +255,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, 
 }
 
 impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
-    /// The bytes of the key behind the prefix. If it does not begin with the prefix, the error is
+    /// The bytes of the key after the prefix. If it does not begin with the prefix, the error is
     /// its order relative to all keys.
     #[inline(always)]
     fn behind_prefix(&self) -> Result<&[u8], Ordering> {

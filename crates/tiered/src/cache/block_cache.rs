@@ -25,7 +25,7 @@ use super::tagged_ptr::{TaggedPtr, Unlinked};
 /// A counted reference to a cached or evicted entry. Models see its count.
 pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
 
-/// The memory of an entry beside its value: its place in the queue, its ghost, and two counts.
+/// The memory of an entry without its value: its place in the queue, its ghost, and two counts.
 const ENTRY_BYTES: usize = 128;
 /// The quarters of the capacity that tables may take before they are evicted first.
 const TABLE_QUARTERS: usize = 3;

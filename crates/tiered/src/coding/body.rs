@@ -2,7 +2,7 @@
 
 use spillway_base::Csn;
 
-/// Bytes of the trailer behind the entries.
+/// The number of bytes of the trailer after the entries.
 pub(crate) const TRAILER_BYTES: usize = 5;
 
 /// Bytes that a CSN needs, of 0 to 8.

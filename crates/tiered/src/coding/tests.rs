@@ -158,7 +158,7 @@ fn any_bytes_are_decoded_or_are_damage() {
             look(coding, &coded[..rng.below(coded.len() as u64) as usize], body.len());
             let mut any = vec![0; rng.below(200) as usize];
             rng.fill(&mut any);
-            // A plausible length, so that the bytes behind it are read.
+            // A plausible length, so that the bytes after it are read.
             if let Some(length) = any.get_mut(1..4) {
                 length.fill(0);
             }

@@ -10,9 +10,9 @@ const WORD: usize = size_of::<u64>();
 const VAIN_FIRST: u32 = 8;
 const VAIN_MAX: u32 = 1024;
 
-/// The prefix behind which keys have their heads, and the direction of the scan.
+/// The prefix after which keys have their heads, and the direction of the scan.
 ///
-/// The *head* of a key is the number made of its eight bytes behind a prefix, the first most
+/// The *head* of a key is the number made of its eight bytes after a prefix, the first most
 /// significant. Keys that do not begin with the prefix have the least or the largest head. In a
 /// descending scan, the head is the complement. So of two keys, the first one in the scan's order
 /// never has the larger head. The prefix only determines how often heads are equal and the keys
@@ -71,7 +71,7 @@ impl KeyPrefixes {
     /// The head of a key.
     #[inline]
     pub(super) fn of(&self, key: &[u8]) -> u64 {
-        // Most keys have room for a short prefix and a head behind it.
+        // Most keys have room for a short prefix and a head after it.
         let head = match (key.first_chunk(), key.get(self.short..).and_then(<[u8]>::first_chunk)) {
             (Some(begin), Some(head))
                 if (u64::from_be_bytes(*begin) ^ self.begin) & self.mask == 0 =>
@@ -103,7 +103,7 @@ impl KeyPrefixes {
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;
         let Some(first) = keys.next() else { return false };
-        // Leave room for bytes behind the prefix in the number, so that with short keys it stays
+        // Leave room for bytes after the prefix in the number, so that with short keys it stays
         // useful for long.
         let most = first.len().saturating_sub(WORD);
         let len = keys.fold(most, |len, key| len.min(shared(first, key)));

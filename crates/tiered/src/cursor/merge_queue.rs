@@ -146,7 +146,7 @@ impl MergeQueue {
         self.untie();
     }
 
-    /// The source that [`MergeQueue::tied`] named has no key left. The source behind it has the
+    /// The source that [`MergeQueue::tied`] named has no key left. The source after it has the
     /// first's key if it had the key of the removed one.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);

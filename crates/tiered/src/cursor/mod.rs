@@ -119,7 +119,7 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     /// A cursor at a snapshot over sources of a sub-table's view, newest first. It skips what is
-    /// `hidden`. The sources begin behind `leapt`, if that is given.
+    /// `hidden`. The sources begin after `leapt`, if that is given.
     pub(crate) fn new(
         sources: Vec<Merged>,
         direction: Direction,
@@ -327,7 +327,7 @@ impl TableCursor {
         self.stretch.leap(self.direction, &gap);
         self.due = Due::MergeQueue;
         for merged in &mut self.sources {
-            // Sources that stand behind the gap, or have ended, stay.
+            // Sources that are positioned after the gap, or have ended, stay.
             if merged.ready && gap.covers(merged.source.key()) {
                 merged.source.leap(&gap);
                 merged.behind = true;

@@ -321,7 +321,7 @@ impl Inner {
     }
 
     /// Whether a thread should flush. While flushes are not behind, no compaction thread flushes
-    /// beside another, to leave cores to concurrent work.
+    /// while another one does, to leave cores to concurrent work.
     fn wants_flush(&self, compacts: bool) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let is_behind = || self.debt().flush > 0.0;

@@ -314,8 +314,8 @@ impl TieredEngine {
         Ok([asked, begin, recorded, now()])
     }
 
-    /// Writes a fresh manifest, either beside flushes and compactions that record edits, or while
-    /// they wait. Returns its bytes.
+    /// Writes a fresh manifest, either concurrently with flushes and compactions that record edits,
+    /// or while they wait. Returns its bytes.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],

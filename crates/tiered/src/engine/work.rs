@@ -484,8 +484,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a fresh manifest when the old one is long, beside concurrent edits. A full disk does
-    /// not stop the work: the old manifest stays in force.
+    /// Writes a fresh manifest when the old one is long, while concurrent edits continue. A full
+    /// disk does not stop the work: the old manifest stays in force.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
         self.check()?;

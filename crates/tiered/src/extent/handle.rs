@@ -250,7 +250,7 @@ impl ExtentHandle {
         Ok(Arc::new(ExtentHandle::at(Some(home), meta, context.thermometer.clone())))
     }
 
-    /// A handle with nothing behind it, for tests of what needs only the record.
+    /// A handle without stored data, for tests that need only the record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(meta: ExtentMeta) -> Arc<ExtentHandle> {
         Arc::new(ExtentHandle::at(None, meta, Arc::new(Thermometer::new(true))))
@@ -438,7 +438,7 @@ impl ExtentHandle {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
-        // Index, filters and footer are behind the blocks: one read.
+        // Index, filters and footer follow the blocks and need one read.
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
         let seat = |tail: Bytes<'_>| self.seat_table(&tail, Entrance::Missed);

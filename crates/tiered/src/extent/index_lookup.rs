@@ -20,8 +20,8 @@ use crate::block_search::{self, Nodes, Way};
 pub(super) struct BlockNodes {
     nodes: Nodes,
     memory: Box<[u8]>,
-    /// For each leaf, the offset of the filters of the blocks behind its first, which are the
-    /// blocks that a search ending in the leaf may find.
+    /// For each leaf, the offset of the filters of the blocks after its first, which are the blocks
+    /// that a search ending in the leaf may find.
     leaves: Box<[u32]>,
     /// The end of the last block's filter.
     filters_end: u32,

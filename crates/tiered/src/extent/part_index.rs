@@ -23,7 +23,7 @@ const NEAR_SHARE: usize = 4;
 
 /// The parts of a block, as far as they are known.
 struct KnownParts {
-    /// For each part but the first, the head of its first key behind the common prefix of the
+    /// For each part but the first, the head of its first key after the common prefix of the
     /// block's keys.
     heads: [u32; PARTS - 1],
     checksums: [u32; PARTS],
@@ -71,7 +71,7 @@ impl Part {
     }
 }
 
-/// The first bytes of a key behind `prefix` bytes, as a number that has the order of keys.
+/// The first bytes of a key after `prefix` bytes, as a number that has the order of keys.
 fn head(key: &[u8], prefix: usize) -> Option<u32> {
     let mut bytes = [0; size_of::<u32>()];
     let rest = key.get(prefix..)?;

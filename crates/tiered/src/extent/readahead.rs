@@ -137,7 +137,7 @@ impl<'c> Fetcher<'c> {
     }
 
     /// Waits for the read that completes first, and takes its data into memory. Returns its tag,
-    /// and whether it succeeded; the reader that needs the data meets the failure itself. Returns
+    /// and whether it succeeded; the reader that needs the data gets the failure itself. Returns
     /// `None` if no read is in flight.
     pub(crate) fn wait(&mut self) -> Option<(usize, bool)> {
         let means = self.means.as_mut()?;

@@ -17,7 +17,7 @@
 /// Cells for each key.
 const CELLS_PER_KEY: usize = 8;
 
-/// The bytes behind a prefix as a number. A smaller key never has a larger number.
+/// The bytes after a prefix as a number. A smaller key never has a larger number.
 fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     let rest = key.get(prefix_bytes..).unwrap_or_default();
     let mut bytes = [0; size_of::<u64>()];

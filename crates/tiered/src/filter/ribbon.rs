@@ -96,7 +96,7 @@ impl Band {
     }
 
     /// Appends a solution. From the last slot on, the equation of each slot determines it from the
-    /// slots behind it.
+    /// slots after it.
     fn solve(&self, columns: &mut Vec<u8>) {
         let from = columns.len();
         columns.resize(from + self.chosen.len() / 8 * COLUMNS, 0);

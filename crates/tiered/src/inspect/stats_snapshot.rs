@@ -315,7 +315,7 @@ mod tests {
                 assert_eq!(decoded(&bytes), None, "byte {at} changed by {change}");
             }
         }
-        // Even behind a right checksum no length is trusted, and written contents are read back.
+        // Even after a correct checksum, no length is trusted, and written contents are read back.
         let body = some().encode();
         for at in 0..body.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {

@@ -3,7 +3,7 @@
 /// The most bytes of a prefix before the heads.
 const PREFIX_BYTES: usize = 24;
 
-/// The heads of pairs of keys, each a smallest and a largest key: the eight bytes behind the common
+/// The heads of pairs of keys, each a smallest and a largest key: the eight bytes after the common
 /// prefix of all keys, as numbers. A smaller key never has a larger head. A search reads adjacent
 /// numbers, and compares keys only if heads are equal.
 #[derive(Clone, Default, Debug)]

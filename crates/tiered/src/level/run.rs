@@ -88,7 +88,7 @@ impl Run {
     }
 
     /// The number of slices that begin at or before `key`: all before the first that could hold it,
-    /// and that one unless it begins behind `key`.
+    /// and that one unless it begins after `key`.
     pub(crate) fn begun(&self, key: &[u8]) -> usize {
         let at = self.seek(key);
         at + usize::from(self.slices().get(at).is_some_and(|slice| *slice.meta.smallest <= *key))

@@ -357,7 +357,7 @@ fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
 pub(crate) mod fuzz {
     use super::*;
 
-    /// Decodes arbitrary bytes behind a sound header.
+    /// Decodes arbitrary bytes after a valid header.
     pub(crate) fn file(bytes: &[u8]) {
         let mut file = encode_header(4096, 1);
         file.extend_from_slice(bytes);

@@ -66,8 +66,8 @@ impl Chooser<'_> {
         None
     }
 
-    /// Merges tombstones of Level1 into Level2, where they meet the versions that they hide;
-    /// otherwise those of Level0 into Level1; otherwise slices that range tombstones hide.
+    /// Merges tombstones of Level1 into Level2, where the versions are that they hide; otherwise
+    /// those of Level0 into Level1; otherwise slices that range tombstones hide.
     pub(super) fn pick_deletion(&self) -> Option<Pick> {
         self.pick_tombstones().or_else(|| self.pick_hidden())
     }

@@ -31,7 +31,7 @@ pub(crate) struct MemtableSource {
     lent_max: usize,
     /// Whether the last key is not a row at the snapshot.
     passing: bool,
-    /// The keys behind its position, the next one last, while it passes keys that are not rows.
+    /// The keys after its position, the next one last, while it passes keys that are not rows.
     ahead: Vec<TreePlace>,
 }
 
@@ -78,7 +78,7 @@ impl MemtableSource {
     }
 
     /// Called on a key that is not a row. From the second such key on, the source prefetches all
-    /// keys behind it in the leaf at once: the head of a queue has many, and each would be a cache
+    /// keys after it in the leaf at once: the head of a queue has many, and each would be a cache
     /// miss. Keys that are inserted between them meanwhile are not rows at the snapshot (E2).
     fn passes(&mut self) {
         if self.passing

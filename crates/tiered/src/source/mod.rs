@@ -54,7 +54,7 @@ const BOUNDS_BYTES: usize = 32;
 /// own: short keys are copied, without reference counts.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRange {
-    /// The start, and behind it the end.
+    /// The start, followed by the end.
     bytes: SmallVec<[u8; BOUNDS_BYTES]>,
     start_bytes: usize,
     has_end: bool,
@@ -94,7 +94,7 @@ impl OwnedRange {
         OwnedRange::of(gap.leave(self.range(), direction))
     }
 
-    /// The part of the bounds behind a range, in the direction.
+    /// The part of the bounds after a range, in the direction.
     fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> OwnedRange {
         let own = self.range();
         OwnedRange::of(match (direction, hidden.end) {
@@ -255,9 +255,9 @@ impl Source {
         }
     }
 
-    /// Moves behind a range in which it stands, if it has nothing newer than `upto` there, as far
-    /// as that is known without reading. The next step moves to the first row there. Returns
-    /// whether it has moved.
+    /// Moves to the end of a range in which it is positioned, if it has nothing newer than `upto`
+    /// there, as far as that is known without reading. The next step moves to the first row there.
+    /// Returns whether it has moved.
     pub(crate) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         match self {
             Source::Memtable(source) => source.leap_hidden(hidden, upto),
@@ -265,8 +265,8 @@ impl Source {
         }
     }
 
-    /// Moves behind a gap in which it stands or which is ahead of it. The next step moves to the
-    /// first row there.
+    /// Moves to the end of a gap in which it is positioned or which is ahead of it. The next step
+    /// moves to the first row there.
     pub(crate) fn leap(&mut self, gap: &Gap) {
         match self {
             Source::Memtable(source) => source.leap(gap),

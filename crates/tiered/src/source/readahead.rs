@@ -86,7 +86,7 @@ impl ScanReadahead {
         is_ours && (self.reading.is_some() || self.missed >= MISSED_TO_BEGIN)
     }
 
-    /// Begins reads of the blocks behind one that the scan has reached.
+    /// Begins reads of the blocks after one that the scan has reached.
     pub(super) fn fill(
         &mut self,
         run: &Run,
@@ -165,7 +165,7 @@ fn within(
     match (direction, bounds.end()) {
         (Direction::Forward, None) => start..end,
         (Direction::Forward, Some(past)) => {
-            // The block with the end is needed, and none behind it.
+            // The block with the end is needed, and none after it.
             let last = table.seek(start..end, past);
             let begins = last < end && table.first(last) < past;
             start..last + usize::from(begins)

@@ -67,7 +67,7 @@ impl RunPosition {
         self.at(entry)
     }
 
-    /// Whether the current block shows that nothing inside of the bounds is behind it.
+    /// Whether the current block shows that nothing inside the bounds is after it.
     #[inline]
     fn is_last(&self, direction: Direction) -> bool {
         match direction {
@@ -171,8 +171,8 @@ enum Lent {
     Each(Vec<EntryPosition>),
 }
 
-/// The block with the last row below an end, where the slice begins below the end. `block` is the
-/// first of its blocks that ends at or behind the end.
+/// The block with the last row below an end, if the slice begins below the end. `block` is the
+/// first of its blocks that ends at or after the end.
 fn before_end(table: &Resident, blocks: &Range<usize>, block: usize, end: &[u8]) -> usize {
     let begins_behind = block > blocks.start && end <= table.first(block);
     block - usize::from(begins_behind)
@@ -287,7 +287,7 @@ impl RunSource {
         }
         let table = slice.extent.resident(access)?;
         let blocks = slice.meta.block_range();
-        // The slice ends at or behind the start, and so does one of its blocks.
+        // The slice ends at or after the start, and so does one of its blocks.
         let block = table.seek(blocks.clone(), start).min(blocks.end - 1);
         match table.range_filter(block) {
             _ if start <= table.first(block) => bound.extend_from_slice(table.first(block)),
@@ -311,7 +311,7 @@ impl RunSource {
         };
         let table = slice.extent.resident(access)?;
         let blocks = slice.meta.block_range();
-        // The slice ends at or behind the end, and so does one of its blocks.
+        // The slice ends at or after the end, and so does one of its blocks.
         let block = table.seek(blocks.clone(), end).min(blocks.end - 1);
         let block = before_end(&table, &blocks, block, end);
         match table.range_filter(block) {
@@ -488,7 +488,7 @@ impl RunSource {
         Ok(!self.ended)
     }
 
-    /// The first slice that could hold the start of the bounds, or keys behind it.
+    /// The first slice that could hold the start of the bounds, or keys after it.
     fn begins(&self) -> usize {
         self.begins.unwrap_or_else(|| self.run.seek(self.bounds.start()))
     }
@@ -532,7 +532,7 @@ impl RunSource {
         self.read(&(slice, table, index), access).map(Some)
     }
 
-    /// Whether all keys from one to another lie behind the bounds, in the direction.
+    /// Whether all keys from one to another lie after the bounds, in the direction.
     fn is_past(&self, smallest: &[u8], largest: &[u8]) -> bool {
         match self.direction {
             Direction::Forward => self.bounds.end().is_some_and(|end| end <= smallest),

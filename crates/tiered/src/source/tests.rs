@@ -62,7 +62,7 @@ fn a_look_ahead_passes_few_keys_that_are_no_rows() {
     }
 }
 
-/// SOURCE-4: keys that the snapshot does not see may lie among rows that are lent together.
+/// SOURCE-4: keys that the snapshot does not see may be among rows that are lent together.
 #[test]
 fn a_look_ahead_passes_some_keys_that_are_no_rows() {
     let keys: Vec<String> = (0..400).map(|number| format!("k{number:03}")).collect();
@@ -78,7 +78,7 @@ fn a_look_ahead_passes_some_keys_that_are_no_rows() {
     }
 }
 
-/// A long row is lent alone; the rows before it and behind it are lent together.
+/// A long row is lent alone; the rows before and after it are lent together.
 #[test]
 fn a_long_row_is_no_end_of_lending() {
     let keys: Vec<String> = (0..400).map(|number| format!("k{number:03}")).collect();

@@ -49,7 +49,7 @@ impl std::fmt::Display for SlotRun {
 /// A data file's number, and a slot of it.
 pub(crate) type SlotAddress = (u32, u32);
 
-/// An address behind all slots.
+/// An address after all slots.
 pub(crate) const PAST_ALL: SlotAddress = (u32::MAX, u32::MAX);
 
 /// The slots of a data file, one bit for each.

@@ -84,7 +84,7 @@ impl List {
 
     /// The active gap that has a key in it.
     fn with(&self, key: &[u8]) -> Option<&KnownGap> {
-        // Gaps at the end of a table are behind all others.
+        // Gaps at the end of a table come after all others.
         let last = self.active.last().filter(|known| precedes(key, &known.gap.end))?;
         let known = match self.active.len() {
             1 => last,

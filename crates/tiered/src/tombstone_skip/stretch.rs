@@ -16,7 +16,7 @@ const LOOKS_EVERY: u64 = 8;
 /// The keys without a row from where a scan began, or returned its last row, to its position.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
-    /// Its lowest key, or where the scan began below that, and the key behind its highest. In an
+    /// Its lowest key, or where the scan began below that, and the key after its highest. In an
     /// ascending scan, the latter is computed from `last` when it is needed.
     start: Vec<u8>,
     end: Vec<u8>,

@@ -22,7 +22,7 @@ struct Waiter {
     wait: Arc<Wait>,
 }
 
-/// The holders beside the first one, and the waiters.
+/// The holders besides the first one, and the waiters.
 #[derive(Default)]
 struct Crowd {
     holders: Vec<Holder>,
@@ -96,7 +96,7 @@ impl Line {
         self.mode_of(id).is_some()
     }
 
-    /// Whether `id` may hold the lock in this mode beside the other holders.
+    /// Whether `id` may hold the lock in this mode together with the other holders.
     fn admits(&self, id: u64, mode: LockMode) -> bool {
         let both_share = |other| mode == LockMode::Shared && other == LockMode::Shared;
         self.all().all(|holder| holder.id == id || both_share(holder.mode))

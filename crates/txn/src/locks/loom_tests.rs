@@ -243,8 +243,8 @@ fn loom_a_wait_that_is_left_behind_is_called() {
     });
 }
 
-/// A fold runs beside requests for keys that it comes to cover, one of which its owner holds: no
-/// two owners get one key.
+/// A fold runs concurrently with requests for keys that it comes to cover, one of which its owner
+/// holds: no two owners get one key.
 #[test]
 fn loom_a_fold_lets_nobody_in() {
     model(3, || {

@@ -482,7 +482,7 @@ fn hundreds_in_one_line_never_overlap() {
 }
 
 /// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: no owner gets a lock
-/// beside an exclusive holder, and no lock outlives its transaction.
+/// while another holds it exclusively, and no lock outlives its transaction.
 #[test]
 fn no_lock_outlives_its_transaction() {
     const KEYS: [&[u8]; 4] = [b"0", b"1", b"2", b"3"];

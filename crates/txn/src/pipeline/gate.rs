@@ -25,7 +25,7 @@ pub(super) enum Passage {
 
 pub(super) struct Gate {
     passage: AtomicUsize,
-    /// Locked while the gate is held, and by threads that change the state behind it.
+    /// Locked while the gate is held, and by threads that change the state that it protects.
     lock: Mutex<()>,
     /// Tables dropped since the database was opened, and whether there are any.
     dropped: RwLock<FxHashSet<TableId>>,

@@ -224,7 +224,7 @@ fn loom_log_read_10_a_late_install_is_told_of() {
     });
 }
 
-/// As before, beside a second commit in another lane, which the late install holds back.
+/// As before, concurrently with a second commit in another lane, which the late install holds back.
 #[test]
 fn loom_log_read_10_a_late_install_holds_a_later_commit_back() {
     model(2, || {
@@ -434,8 +434,8 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
     });
 }
 
-/// A flusher that stands by and stops, because its queue is empty, beside a commit that relies on
-/// it.
+/// A flusher that stands by and stops, because its queue is empty, concurrently with a commit that
+/// relies on it.
 #[test]
 fn loom_a_flusher_stands_by_for_every_commit() {
     model(3, || {
@@ -458,7 +458,8 @@ fn loom_a_flusher_stands_by_for_every_commit() {
     });
 }
 
-/// A commit beside a close is refused, or has its CSN and is durable once close has returned.
+/// A commit concurrent with a close is refused, or has its CSN and is durable once close has
+/// returned.
 #[test]
 fn loom_pipe_1_nothing_is_ordered_after_a_close() {
     model(3, || {

@@ -357,7 +357,7 @@ fn a_commit_is_stable_once_every_lane_has_those_before_it() {
 #[test]
 fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
     let (pipeline, logs) = pipeline(1, Vec::new());
-    // Two batches are too large for the queue, and kept beside it.
+    // Two batches are too large for the queue and kept separately.
     let sizes = [3000, 3000, 60_000, 3000, 3000, 3000, 3000, 60_000, 3000];
     for bytes in sizes {
         let batch = batch(&vec![7; bytes]);
@@ -540,8 +540,8 @@ fn engines_are_asked_for_the_oldest_segments_only() {
     );
 }
 
-/// A commit that meets the failure of another lane's log leaves without filling its place: threads
-/// that wait for the place leave too.
+/// A commit that notices the failure of another lane's log leaves without filling its place:
+/// threads that wait for the place leave too.
 #[test]
 fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
@@ -594,8 +594,8 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
     assert_eq!(state.durable, state.used);
 }
 
-/// A lane moves on to another segment between the check and its cut, once beside a cut that wrote a
-/// note and once beside one that needed none.
+/// A lane moves on to another segment between the check and its cut, once concurrently with a cut
+/// that wrote a note, and once with one that needed none.
 #[test]
 fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
     let filled = |segment, newest| Filled {

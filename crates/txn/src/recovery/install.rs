@@ -101,7 +101,7 @@ fn row<'w>(op: &Op<'w>) -> (TableId, &'w [u8]) {
     }
 }
 
-/// For each table, the common prefix of the sampled keys. The bytes behind it distinguish keys.
+/// For each table, the common prefix of the sampled keys. The bytes after it distinguish keys.
 struct Prefixes<'w>(Vec<(TableId, &'w [u8])>);
 
 impl<'w> Prefixes<'w> {
@@ -116,8 +116,8 @@ impl<'w> Prefixes<'w> {
         Prefixes(prefixes.collect())
     }
 
-    /// The head of a key: the bytes behind the prefix, or the least or largest value if the key
-    /// does not begin with the prefix.
+    /// The head of a key: the bytes after the prefix, or the least or largest value if the key does
+    /// not begin with the prefix.
     fn head(&self, (table, key): (TableId, &[u8])) -> u64 {
         let known = self.0.iter().find(|(of, _)| *of == table);
         let prefix = known.map_or(&[][..], |(_, prefix)| prefix);

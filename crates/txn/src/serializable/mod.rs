@@ -54,7 +54,7 @@ use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
 use crate::snapshots::Snapshots;
 use notes::{Notes, POINT_BYTES, TransactionId};
 
-/// The size of a transaction beside its notes.
+/// The size of a transaction without its notes.
 const MEMBER_BYTES: usize = 384;
 
 /// Bytes that a dependency takes at each of its two ends: a number in a set, with the free places

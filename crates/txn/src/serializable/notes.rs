@@ -17,11 +17,11 @@ pub(super) type TransactionId = u64;
 /// A key of a table.
 pub(super) type Point = (TableId, Box<[u8]>);
 
-/// The size of a key's note beside the key: the key's place in a map with its free places, the list
-/// of transactions, and the allocator's overhead.
+/// The size of a key's note without the key: the key's place in a map with its free places, the
+/// list of transactions, and the allocator's overhead.
 pub(super) const POINT_BYTES: usize = 144;
 
-/// The size of a range's note beside its ends.
+/// The size of a range's note without its ends.
 const RANGE_BYTES: usize = 160;
 
 struct NotedRange {

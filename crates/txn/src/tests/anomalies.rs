@@ -232,14 +232,14 @@ fn first(txn: &Transaction, direction: Direction, count: usize) -> Vec<String> {
 
 /// A scan that stops has read up to the last row that it returned, and no further. Of two
 /// transactions that read so and write, one is refused if each wrote into the range that the other
-/// read, and none if one wrote behind it, in either order of read and write.
+/// read, and none if one wrote after it, in either order of read and write.
 #[test]
 fn what_a_scan_did_not_come_to_is_no_phantom() {
     for direction in [Direction::Forward, Direction::Backward] {
         for write_first in [false, true] {
             for (key, skews) in [("a", true), ("b", true), ("bb", true), ("c", true), ("cc", false)]
             {
-                // Backward, the keys behind the scan are the lower ones.
+                // In a backward scan, the keys after the scan's position are the lower ones.
                 let (read, key) = match direction {
                     Direction::Forward => (["b", "c"], key.to_owned()),
                     Direction::Backward => {
@@ -385,7 +385,7 @@ fn a_first_statement_that_locks_never_finds_its_snapshot_stale() {
     assert!(b.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::Wait, &mut value).unwrap());
     assert_eq!((value.as_slice(), b.snapshot_taken()), (&b"2"[..], true));
     put(&b, "x", "3").unwrap();
-    // A second statement meets a row that was changed meanwhile.
+    // A second statement finds a row that was changed meanwhile.
     db.set("y", "9");
     assert_eq!(put(&b, "y", "1").unwrap_err().kind(), ErrorKind::WriteConflict);
     b.forget_snapshot();
@@ -520,7 +520,7 @@ fn scans_overlay_own_writes_in_both_directions() {
     assert!(!scan.advance().unwrap());
 }
 
-/// CURSOR-2: the transaction sees its concurrent writes behind the rows that were fetched together,
+/// CURSOR-2: the transaction sees its concurrent writes after the rows that were fetched together,
 /// and not among them.
 #[test]
 fn own_writes_come_behind_rows_that_were_taken_together() {

@@ -576,7 +576,7 @@ fn d5_a_lane_that_was_given_up_is_not_missed() {
 }
 
 /// Commits that one recovery discarded come back in no later one, even if that recovery itself was
-/// interrupted and the log was cut behind it.
+/// interrupted and the log was cut after it.
 #[test]
 fn d5_what_was_discarded_never_comes_back() {
     let mut discards = 0;

@@ -37,8 +37,8 @@ fn refused(db: &Db, number: u32, mode: LockMode) -> bool {
     }
 }
 
-/// LOCK-8: 131,072 locks would take 18 MiB. They fit 8 MiB, beside other uses, in any order and
-/// mode.
+/// LOCK-8: 131,072 locks would take 18 MiB. They fit 8 MiB, together with other uses, in any order
+/// and mode.
 #[test]
 fn a_transaction_locks_more_rows_than_the_budget_has_room_for_one_by_one() {
     let budget = Budget::new(8 << 20);

@@ -549,7 +549,7 @@ fn log_read_4_lanes_have_their_own_numbers() {
 }
 
 /// A full lane's log is cut to nothing, and the lane is retired and comes back: its new segments
-/// have larger numbers than the kept ones, and so does a log that is begun beside them.
+/// have larger numbers than the kept ones, and so does a log that is created while they exist.
 #[test]
 fn log_read_7_new_segments_are_above_all_kept_ones() {
     let disk = SimDisk::new(1);

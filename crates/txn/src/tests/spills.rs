@@ -63,8 +63,8 @@ fn spilled_writes_are_seen_by_their_transaction_then_by_all() {
     assert_eq!((db.manager.overlays(), db.value("c")), (0, Some(long("n"))));
 }
 
-/// SPILL-7: a transaction that began before the commit meets it as a conflict, and one that began
-/// after it meets no fold.
+/// SPILL-7: for a transaction that began before the commit, it is a conflict; one that began after
+/// it does not notice the fold.
 #[test]
 fn a_fold_is_no_conflict_and_the_commit_is_one() {
     let db = new();
@@ -123,8 +123,8 @@ fn a_spill_that_fails_midway_is_undone_with_its_statement() {
     }
 }
 
-/// SPILL-6: ranges that were deleted as one operation beside an overlay hide their rows and no
-/// others.
+/// SPILL-6: ranges that were deleted as one operation while an overlay exists hide their rows and
+/// no others.
 #[test]
 fn ranges_beside_overlays_are_deleted_row_by_row() {
     let db = new();

@@ -124,7 +124,7 @@ pub(super) struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// The estimated size of an entry beside its key and value.
+    /// The estimated size of an entry without its key and value.
     pub(super) const ENTRY_BYTES: usize = 128;
 
     /// Bytes held, estimated.

@@ -102,7 +102,7 @@ impl Transaction {
         self.owner.leave_waits(leave);
     }
 
-    /// When the wait behind the last [`ErrorKind::WouldBlock`] times out, in the time of
+    /// When the wait of the last [`ErrorKind::WouldBlock`] times out, in the time of
     /// [`spillway_base::clock::now`]; or when to repeat a statement that left a read to the device.
     /// `None` if there was no such wait.
     #[must_use]

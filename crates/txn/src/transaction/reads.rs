@@ -42,7 +42,7 @@ impl Transaction {
 
     /// Reads into memory, all at once, the blocks for which [`Transaction::get`] of these keys
     /// would wait for a device, as far as there is room. Returns how many of the keys lacked a
-    /// block. The call waits for devices itself and reports no failure: the later get meets the
+    /// block. The call waits for devices itself and reports no failure: the later get returns the
     /// same error.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };

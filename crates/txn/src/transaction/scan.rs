@@ -24,7 +24,7 @@ enum RowSource {
     Own,
 }
 
-/// A scan in progress. It lends rows in place, singly or in batches that lie together; as an
+/// A scan in progress. It lends rows in place, singly or in batches of adjacent rows; as an
 /// `Iterator` it gives owned pairs.
 ///
 /// The scan sees writes that the transaction makes while it is open, if their keys lie ahead of it.
@@ -276,7 +276,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Moves to the next rows, which lie together: at least one and at most `most`, which is at
+    /// Moves to the next rows, which are adjacent: at least one and at most `most`, which is at
     /// least one. Returns their number, which is 0 past the end. The last of them is then the
     /// current row. If the transaction has written to the table, or each read row counts under
     /// SERIALIZABLE, it moves by one row.

@@ -197,7 +197,7 @@ fn a_handle_reaches_one_transaction_after_another() {
     assert_eq!(db.value("k").unwrap(), "4");
 }
 
-/// A scan sees concurrent writes of its transaction ahead of its position, and not behind it, even
+/// A scan sees concurrent writes of its transaction ahead of its position, and not before it, even
 /// if the table was untouched until the scan had reached its end.
 #[test]
 fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile() {

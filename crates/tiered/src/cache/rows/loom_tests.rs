@@ -101,7 +101,7 @@ fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     });
 }
 
-/// A reader, beside a commit that removes the row that it may be reading.
+/// A reader, concurrently with a commit that removes the row that it may be reading.
 #[test]
 fn row_cache_4_a_reader_beside_a_commit() {
     model(3, || {
@@ -253,7 +253,7 @@ fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
 }
 
 /// ROW-CACHE-4, ROW-CACHE-6: two threads evict at once, each with its own stripe of evicted rows,
-/// beside a reader that both wait for.
+/// concurrently with a reader for which both wait.
 #[test]
 fn row_cache_4_a_reader_beside_two_that_evict() {
     model(2, || {

@@ -140,7 +140,7 @@ fn e8_what_lies_beside_damage_still_counts_as_debt() {
     assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
 }
 
-/// E8: scans can read rows up to damaged keys and behind them, in both directions: the keys in the
+/// E8: scans can read rows up to damaged keys and after them, in both directions: the keys in the
 /// error are the bounds. A block without a row of the scan is not read, nor is the index of such an
 /// extent.
 #[test]
@@ -268,7 +268,7 @@ fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> V
     lost
 }
 
-/// E8, COMPACTION-6: slices that are flushed over damaged keys end at them. So the data beside them
+/// E8, COMPACTION-6: slices that are flushed over damaged keys end at them. So the data around them
 /// is still compacted, and readers need not search more and more of Level0. No writer is slowed.
 #[test]
 fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
@@ -294,7 +294,7 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
 }
 
 /// E8, SLICE-SPLIT-1, SLICE-SPLIT-2: slices that were flushed before the damage was found are cut
-/// beside it and compacted there. A slice that cannot be read either stays whole. All other rows
+/// next to it and compacted there. A slice that cannot be read either stays whole. All other rows
 /// are there, also after the next opening.
 #[test]
 fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {

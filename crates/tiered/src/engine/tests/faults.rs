@@ -130,7 +130,7 @@ pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     all
 }
 
-/// E8: the read that meets damage reports it with table, extent and block. Everything else is read
+/// E8: the read that finds damage reports it with table, extent and block. Everything else is read
 /// as it was written, and verification finds exactly the damage that reads find.
 #[test]
 fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
@@ -176,7 +176,7 @@ fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     }
 }
 
-/// E8: a compaction that meets damage avoids those keys. The rest of the table is still compacted,
+/// E8: a compaction that finds damage avoids those keys. The rest of the table is still compacted,
 /// and so are other tables.
 #[test]
 fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
@@ -256,7 +256,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     let levels = part.view().levels.clone();
     let both: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
     let both: Vec<_> = both.into_iter().filter(|slice| slice.meta.extent == meta.id).collect();
-    // Compactions meet one of them, and later the other.
+    // Compactions find one of them first, and the other later.
     for slice in &both {
         let barred = || {
             let mut barred = false;
@@ -370,7 +370,7 @@ fn missing_and_foreign_files_are_named() {
     }
 }
 
-/// E8: every operation that meets damage reports it with table, extent, place and keys. The engine
+/// E8: every operation that finds damage reports it with table, extent, place and keys. The engine
 /// continues, and everything else can be read.
 #[test]
 fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {

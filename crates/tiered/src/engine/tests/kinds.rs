@@ -308,7 +308,7 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     verify_clean(&disk);
 }
 
-/// E8: damage in Level1 prevents only the direct flush or the split that meets it. Data in memory
+/// E8: damage in Level1 prevents only the direct flush or the split that finds it. Data in memory
 /// is still flushed, and the engine continues.
 #[test]
 fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {

@@ -52,7 +52,7 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     }
 }
 
-/// E6, E8: threads flush, compact, record and reap at the same time, one of them meets a failed
+/// E6, E8: threads flush, compact, record and reap at the same time, one of them gets a failed
 /// sync, and the machine stops. All commits that the engine claimed as persistent, before or after,
 /// are there.
 #[test]

@@ -155,8 +155,8 @@ fn e13_what_is_recalled_is_a_use_and_a_hit() {
     assert_eq!(recalled(&bench, 7, 200), UNKNOWN);
 }
 
-/// Readers at unregistered snapshots, beside commits, flushes and compactions that drop what no
-/// registered snapshot sees.
+/// Readers at unregistered snapshots, concurrently with commits, flushes and compactions that drop
+/// what no registered snapshot sees.
 #[test]
 fn e13_readers_beside_commits_find_the_newest_of_their_number() {
     const KEYS: u64 = 8;

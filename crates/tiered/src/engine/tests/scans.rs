@@ -3,7 +3,7 @@
 use super::*;
 
 /// The rows of a scan with all possible interruptions: failing reads, and steps that would wait.
-/// The scan then continues behind the last row, which it reports.
+/// The scan then continues after the last row, which it reports.
 fn interrupted(
     (bench, disk): (&Bench, &SimDisk),
     range: KeyRange<'_>,

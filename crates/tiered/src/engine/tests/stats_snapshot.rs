@@ -23,7 +23,7 @@ fn used(disk: &SimDisk) -> Bench {
     let bench = reopened(disk);
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     rewritten(&bench, 2, 0..400);
-    // The rows before and behind them stay in the same extents.
+    // The rows before and after them stay in the same extents.
     rewritten(&bench, 3, 200..204);
     read(&bench, 200..400);
     bench
