@@ -4,7 +4,7 @@
 //! memory (rows of a row cache, pages of a pool) keeps a [`LoomTracker`] beside it and reports each
 //! read, each write and the end of the memory's life. Under `--cfg loom` a tracker is a loom cell.
 //! Otherwise it is empty, and its methods do nothing.
-#![allow(unsafe_code)] // A leaf: a tracker is found again by the address of its memory.
+#![allow(unsafe_code)] // A leaf: a tracker is found by the address of its memory.
 
 #[cfg(loom)]
 pub use self::modelled::{LoomTracker, LoomTrackers, WORDS, free_tracked};

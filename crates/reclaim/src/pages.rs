@@ -151,8 +151,8 @@ impl Region {
             let _ = self.mapping.advise(Advice::NoHugePage);
         }
         self.trackers.of(page).changed();
-        // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they
-        // are looked at again.
+        // SAFETY: the page is in no buffer, so no reference to its bytes exists. They are zeros
+        // when they are read again.
         let taken = unsafe {
             self.mapping.unchecked_advise_range(
                 UncheckedAdvice::DontNeed,
@@ -341,8 +341,8 @@ pub fn in_large<T>(values: impl ExactSizeIterator<Item = T>, may_be_large: bool)
         let first = begin.align_offset(REGION_BYTES);
         let len = (bytes - first.min(bytes)) / REGION_BYTES * REGION_BYTES;
         let pages = begin.wrapping_add(first).cast();
-        // SAFETY: these are whole pages within memory that was just allocated; what they hold stays
-        // as it is.
+        // SAFETY: these are whole pages within memory that was just allocated. The call does not
+        // change their content.
         let _ = unsafe { madvise(pages, len, MadviseAdvice::LinuxHugepage) };
     }
     memory.extend(values);
@@ -545,8 +545,8 @@ impl Deref for Buffer {
             page.tracker.looked();
         }
         // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps
-        // zeros, and pages of this pool hold nothing but bytes afterwards. The page, or what was a
-        // box, is this buffer's alone.
+        // zeros, and pages of this pool hold nothing but bytes afterwards. Only this
+        // buffer refers to the page, or to the former box.
         unsafe { self.bytes.as_ref() }
     }
 }

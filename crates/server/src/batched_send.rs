@@ -14,7 +14,7 @@
 //! - **BATCHED-SEND-3.** The result for each client is what `send` would have returned.
 //! - **BATCHED-SEND-4.** If the kernel does not support rings, has no free ring, or refuses a
 //!   submission, each response is sent with a separate call.
-#![allow(unsafe_code)] // A leaf: the system reads memory that it was named.
+#![allow(unsafe_code)] // A leaf: the system reads memory whose address it gets.
 
 use std::os::fd::{AsFd, AsRawFd};
 

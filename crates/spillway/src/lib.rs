@@ -60,7 +60,7 @@ mod transaction;
 pub use check::{CheckReport, check, check_on};
 pub use database::Database;
 pub use inspect::ClosedFolder;
-#[doc(hidden)] // The crates above switch by it; only the feature `ablation` can switch it off.
+#[doc(hidden)] // Higher crates read it; only the feature `ablation` can switch it off.
 pub use mechanism::Mechanism;
 pub use memory_watch::MemoryWatch;
 pub use settings::Settings;

@@ -8,7 +8,7 @@
 //! When a process is killed, the system continues the I/O that its rings have in flight, and no
 //! process waits for it. IO-QUEUE-8 holds because a ring has the lock files of the folders that it
 //! writes into among its registered files: the system closes them after the last operation.
-#![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
+#![allow(unsafe_code)] // A leaf: the system reads and writes memory whose address it gets.
 
 use std::fs;
 use std::io;

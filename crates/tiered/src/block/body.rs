@@ -215,7 +215,7 @@ pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) 
 
 /// Of the entry that begins here: the offset and length of its key, the CSN, and the value's length
 /// plus one, or 0 for a tombstone.
-#[inline(always)] // A step of a scan is little more than this; what is returned would go through memory.
+#[inline(always)] // Most of a scan's step. A call would return the result in memory.
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     // Usually each length has one byte.
     if let Some([key_len @ ..0x80, value @ ..0x80, csn @ ..]) = bytes.first_chunk::<10>()

@@ -107,7 +107,7 @@ pub struct OpenBlock(Block);
 impl OpenBlock {
     /// The number of rows, at least one.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // None is empty.
+    #[allow(clippy::len_without_is_empty)] // It is never empty.
     pub fn len(&self) -> usize {
         self.0.len()
     }

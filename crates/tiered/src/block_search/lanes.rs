@@ -1,6 +1,6 @@
 //! Compares all heads of a node at once with AVX-512, AVX2 or NEON, or one by one if the processor
 //! has none of them.
-#![allow(unsafe_code)] // A leaf: the processor's vectors, where it is known to have them.
+#![allow(unsafe_code)] // A leaf: vector instructions, if the processor is known to have them.
 
 /// Heads of a node of the root.
 pub(super) const NODE_HEADS: usize = 16;

@@ -3,7 +3,7 @@
 //! Locks: any other lock may be held when the cache's lock is taken, except a page pool's. No lock
 //! is taken under it. References to tables, blocks and handles that became unreachable are dropped
 //! after the lock is released, because their destructors take locks.
-#![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
+#![allow(unsafe_code)] // The only place that pairs pointers with readers to wait for.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

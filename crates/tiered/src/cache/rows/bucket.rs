@@ -1,6 +1,6 @@
 //! A bucket of the row cache: one cache line with a lock, which counts how often it was taken, and
 //! pointers to a few rows.
-#![allow(unsafe_code)] // The one place that pairs pointers to rows with the readers that are waited for.
+#![allow(unsafe_code)] // The only place that pairs pointers to rows with readers to wait for.
 
 use std::ptr::NonNull;
 

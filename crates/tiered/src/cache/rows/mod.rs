@@ -315,7 +315,7 @@ impl RowCache {
         }
         let pin = self.epochs.pin();
         #[allow(unsafe_code)]
-        // SAFETY: what leaves a bucket is released only when these readers were waited for.
+        // SAFETY: a row removed from a bucket is released only after these readers have left.
         let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) };
         row.is_some_and(|row| row.csn() <= snapshot)
     }
@@ -337,7 +337,7 @@ impl RowCache {
         }
         let pin = self.epochs.pin();
         #[allow(unsafe_code)]
-        // SAFETY: what leaves a bucket is released only when these readers were waited for.
+        // SAFETY: a row removed from a bucket is released only after these readers have left.
         let row = unsafe { bucket.find(hash, &pin, |row| row.tag() == tag && row.key() == key) }?;
         if row.csn() <= snapshot {
             value.clear();

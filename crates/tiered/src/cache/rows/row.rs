@@ -1,5 +1,5 @@
 //! A cached row: header, key and value in one allocation, so that a hit reads contiguous memory.
-#![allow(unsafe_code)] // A leaf: bytes behind a header, reached by a thin pointer.
+#![allow(unsafe_code)] // A leaf: bytes after a header, reached by a thin pointer.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
