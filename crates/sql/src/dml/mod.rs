@@ -61,7 +61,7 @@ fn named_table(
     Ok(names.catalog.table(&db, &table)?.clone())
 }
 
-/// A table whose rows a change reads only where it names a column (NEED-3).
+/// A table in the scope of a change. The change reads its rows only if it names a column (NEED-3).
 fn changed_scope(table: &TableDef) -> ScopeTable {
     ScopeTable { changed: true, ..table_scope(table) }
 }
