@@ -141,7 +141,7 @@ struct Scheduler {
 
 /// Mean distances of two changes of priority, in scheduling points.
 const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
-/// One in `REDRAW` changes redraws the distance.
+/// One change in so many redraws the distance.
 const REDRAW: u64 = 40;
 /// The simulated time of one look at something that another task must change.
 const SPIN: Duration = Duration::from_micros(1);

@@ -54,7 +54,7 @@ fn sched_1_a_seed_fixes_the_order() {
     assert!(different.len() > 10, "{different:?}");
 }
 
-/// The final value of a counter to which two tasks each add twice, by a load and a store.
+/// What two tasks leave of a counter that each adds to twice, by a load and a store.
 fn counted(seed: u64) -> u64 {
     let counter = Scheduled::new(0);
     run_alone(seed, || {

@@ -152,7 +152,7 @@ fn of_doubles(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// An integer quotient, if it fits.
+/// A whole quotient, if it fits.
 fn quotient_of(number: i128, shown: &str) -> Result<Value> {
     if i64::try_from(number).is_err() && u64::try_from(number).is_err() {
         return Err(SqlError::out_of_range("BIGINT", shown));

@@ -134,7 +134,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a text matches a pattern. `matches` decides it if neither is NULL.
+    /// Whether a text matches a pattern, as `matches` says of two that are not NULL.
     fn matched(
         &self,
         (text, pattern): (&Expr, &Expr),

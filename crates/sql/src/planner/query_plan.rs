@@ -101,7 +101,7 @@ impl QueryPlan {
         }
     }
 
-    /// Converts the members of an ENUM or SET in a column to numbers.
+    /// Makes numbers of an ENUM's or SET's members in a column.
     pub(crate) fn count_members(&mut self, at: usize) {
         let (Some(column), QueryBody::Select(select)) = (self.columns.get_mut(at), &mut self.body)
         else {

@@ -288,7 +288,7 @@ impl Pipeline {
     /// Orders no more commits, and makes all ordered commits durable (PIPE-1).
     pub(crate) fn close(&self) -> Result<()> {
         self.gate.close();
-        // A place that was taken out of its queue has its CSN, or was left unused.
+        // A place that is taken out of its queue has its CSN, or was left unused.
         self.flush_lanes(|lane| lane.has_unflushed())
     }
 

@@ -80,7 +80,7 @@ pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Text(format_number(&args[0], whole(&args[1]), &how)))
 }
 
-/// FORMAT: a number with `digits` digits after the decimal point, in the format of a locale.
+/// FORMAT: a number with so many digits behind the point, written as in a locale.
 fn format_number(value: &Value, digits: i64, locale: &Locale) -> String {
     let digits = digits.clamp(0, 30) as u8;
     let shown = match value {

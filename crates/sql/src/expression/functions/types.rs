@@ -218,7 +218,7 @@ fn fraction(arg: &Typed) -> u8 {
     }
 }
 
-/// The type that a format parses: a date, a time, or both.
+/// What a format reads: a date, a time, or both.
 fn parsed_type(format: &Typed) -> ColumnType {
     let Expr::Const(Value::Text(format)) = &format.expr else { return ColumnType::DateTime(6) };
     let has = |letters: &str| {
@@ -234,8 +234,7 @@ fn parsed_type(format: &Typed) -> ColumnType {
     }
 }
 
-/// Leaves the arguments unchanged if all are texts or all are numbers. Converts a mixture of texts
-/// and numbers to doubles.
+/// All as text, all as they are where all are numbers, else all as doubles.
 fn alike(args: Vec<Typed>) -> Vec<Typed> {
     let text = |arg: &Typed| (arg.ty.is_text() || arg.ty.is_binary()) && !arg.is_null();
     if args.iter().all(|arg| text(arg) || arg.is_null()) {

@@ -59,7 +59,7 @@ impl Binder<'_> {
                 plan.count_members(at);
             }
             let column = Typed {
-                // A subquery's column may be any expression, so it is not represented as a column.
+                // A subquery's column may be of any make, so it is not told as a column.
                 expr: Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
                 ty: plan.columns[at].column_type.clone(),
                 collation: plan.columns[at].collation,
