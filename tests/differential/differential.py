@@ -159,8 +159,12 @@ class Run:
                 return best
         return best
 
+    def known(self, sql, what, ours, theirs):
+        types = dict(column for table in self.tables for column in table.columns)
+        return known(sql, what, ours, theirs, {"ida": "INT", "idb": "INT", **types})
+
     def report(self, sql, what, ours, theirs, extra=""):
-        reason = known(sql, what, ours, theirs)
+        reason = self.known(sql, what, ours, theirs)
         if reason:
             self.passed_over[reason] += 1
             return
@@ -176,8 +180,9 @@ class Run:
             self.refused[str(tree)] += 1
         if what is None:
             return
-        if known(str(tree), what, ours, theirs):
-            self.passed_over[known(str(tree), what, ours, theirs)] += 1
+        reason = self.known(str(tree), what, ours, theirs)
+        if reason:
+            self.passed_over[reason] += 1
             return
         tree = self.smaller(tree, kind_of(what))
         sql = str(tree)

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::convert::{number_prefix, to_datetime, to_decimal, to_double, to_time};
+use crate::convert::{
+    number_prefix, time_prefix, to_datetime, to_decimal, to_double, to_time,
+};
 use crate::decimal::{DIGITS_MAX, SCALE_MAX};
 use crate::{Decimal, Value, ValueRef};
 
@@ -318,12 +320,7 @@ impl ColumnType {
                     None => Err((StoreError::IncorrectTime("datetime"), self.zero())),
                 }
             }
-            ColumnType::Time(digits) => {
-                match to_time(&value.as_ref()).map(|time| time.round(*digits)) {
-                    Some(time) if time.in_range() => Ok(Value::Time(time)),
-                    _ => Err((StoreError::IncorrectTime("time"), self.zero())),
-                }
-            }
+            ColumnType::Time(digits) => store_time(value, *digits),
             ColumnType::Enum(names) => store_enum(value, names),
             ColumnType::Set(names) => store_set(value, names),
         }
@@ -448,6 +445,19 @@ fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
         Ok(number) if number <= most => Ok(Value::UInt(number)),
         _ => Err((StoreError::TooLong, Value::UInt(most))),
     }
+}
+
+fn store_time(value: &Value, digits: u8) -> Result<Value, (StoreError, Value)> {
+    let whole = to_time(&value.as_ref());
+    let read = whole.or_else(|| match value {
+        Value::Text(_) | Value::Bytes(_) => time_prefix(&value.to_text()),
+        _ => None,
+    });
+    let time = read.unwrap_or_default().round(digits);
+    if whole.is_some() && time.in_range() {
+        return Ok(Value::Time(time));
+    }
+    Err((StoreError::IncorrectTime("time"), Value::Time(time.held())))
 }
 
 fn store_year(value: &Value) -> Result<Value, (StoreError, Value)> {

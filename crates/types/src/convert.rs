@@ -222,23 +222,34 @@ pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
         ValueRef::Time(time) => Some(time),
         ValueRef::DateTime(at) => Some(at.time()),
         ValueRef::Date(_) => Some(Time::default()),
-        ValueRef::Text(text) if text.len() > 10 && text.contains('-') && text.contains(':') => {
-            DateTime::parse(text).map(|at| at.time()).or_else(|| Time::parse(text))
-        }
-        ValueRef::Text(text) => Time::parse(text),
-        ValueRef::Bytes(bytes) => Time::parse(std::str::from_utf8(bytes).ok()?),
+        ValueRef::Text(text) => whole_time(text),
+        ValueRef::Bytes(bytes) => whole_time(std::str::from_utf8(bytes).ok()?),
         ValueRef::Null => None,
         _ => Time::parse(&to_decimal(value)?.to_string()),
     }
 }
 
+fn whole_time(text: &str) -> Option<Time> {
+    read_time(text).filter(|(_, whole)| *whole).map(|(time, _)| time)
+}
+
 /// The span at the front of a text that is not a span as a whole, as `2024-12-31` begins with
-/// 00:20:24.
+/// 00:20:24; `None` if the numbers there are no time.
 #[must_use]
 pub fn time_prefix(text: &str) -> Option<Time> {
-    let text = text.trim_start();
-    let of_time = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
-    let sign = usize::from(text.starts_with('-'));
-    let end = text[sign..].find(|c: char| !of_time(c)).map_or(text.len(), |end| end + sign);
-    Time::parse(text[..end].trim_end_matches([':', '.']))
+    read_time(text).map(|(time, _)| time)
+}
+
+/// The span at the front of a text, or the time of the date and time that a long text is, and
+/// whether that is the whole text.
+fn read_time(text: &str) -> Option<(Time, bool)> {
+    let text = text.trim();
+    let timed = text.contains(':') || text.bytes().take_while(u8::is_ascii_digit).count() >= 12;
+    if text.len() >= 12
+        && timed
+        && let Some(at) = DateTime::parse(text)
+    {
+        return Some((at.time(), true));
+    }
+    Time::parse_prefix(text)
 }

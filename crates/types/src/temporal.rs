@@ -33,6 +33,8 @@ const SECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SECOND;
 /// The longest span.
 pub const TIME_MAX_MICROS: i64 = (838 * 3600 + 59 * 60 + 59) * 1_000_000;
+/// The most hours that are read from a text.
+const HOURS_READ_MAX: u64 = 1_000_000;
 
 /// Days of a month.
 #[must_use]
@@ -261,34 +263,84 @@ fn round_micros(micros: i64, digits: u8) -> i64 {
     (micros + half) / unit * unit
 }
 
+/// Takes the digits at the front of a text, zero if there are none; `None` for a number that is
+/// too large.
+fn leading_number(rest: &mut &str) -> Option<u64> {
+    let (digits, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+    *rest = after;
+    if digits.is_empty() { Some(0) } else { digits.parse().ok() }
+}
+
+/// Takes `:` and a number from the front of a text, for the minutes and for the seconds, and
+/// answers whether there was any.
+fn clock_parts(rest: &mut &str, clock: &mut [u64; 3]) -> Option<bool> {
+    let mut any = false;
+    for part in &mut clock[1..] {
+        let Some(after) = rest.strip_prefix(':') else { break };
+        if !after.starts_with(|c: char| c.is_ascii_digit()) {
+            break;
+        }
+        *rest = after;
+        *part = leading_number(rest)?;
+        any = true;
+    }
+    Some(any)
+}
+
 impl Time {
-    /// Parses a span: `-12:34:56.7`, `12:34`, `1 02:03:04`, `123456`.
+    /// Parses a span: `-12:34:56.7`, `12:34`, `1 02:03:04`, `1 02` (a day and two hours), `123456`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Time> {
+        Time::parse_prefix(text).filter(|(_, whole)| *whole).map(|(time, _)| time)
+    }
+
+    /// Parses the span at the front of a text, and answers whether it is the whole text:
+    /// `2024-12-31` begins with `2024`, which is 00:20:24. `None` for a text that begins with no
+    /// number, for numbers that are no minutes or seconds, and for too many hours.
+    #[must_use]
+    pub fn parse_prefix(text: &str) -> Option<(Time, bool)> {
         let text = text.trim();
-        let (negative, text) = match text.strip_prefix('-') {
+        let (negative, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let (main, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let (days, main) = main.split_once(' ').unwrap_or(("0", main));
-        if !main.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
+        let all = rest;
+        let first = leading_number(&mut rest).filter(|first| *first <= u32::MAX.into())?;
+        let spaced = rest.trim_start();
+        let mut clock = [0_u64; 3];
+        let mut days = 0;
+        // A single digit behind days is no hour.
+        let has_days = spaced.len() < rest.len() && spaced.len() > 1;
+        if has_days && spaced.starts_with(|c: char| c.is_ascii_digit()) {
+            (days, rest) = (first, spaced);
+            clock[0] = leading_number(&mut rest)?;
+            clock_parts(&mut rest, &mut clock)?;
+        } else {
+            clock[0] = first;
+            if !clock_parts(&mut rest, &mut clock)? {
+                let (hour, minute, second) = split_clock(first);
+                clock = [hour, minute, second];
+            }
+        }
+        let mut fraction = "";
+        if let Some(part) = rest.strip_prefix('.') {
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 || part.is_empty() {
+                (fraction, rest) = part.split_at(digits);
+            }
+        }
+        if rest.len() == all.len() {
             return None;
         }
-        let parts = numbers(main)?;
-        let (hours, minutes, seconds) = match parts.as_slice() {
-            [(all, _)] => split_clock(*all),
-            [(hours, _), (minutes, _)] => (*hours, *minutes, 0),
-            [(hours, _), (minutes, _), (seconds, _)] => (*hours, *minutes, *seconds),
-            _ => return None,
-        };
-        if minutes > 59 || seconds > 59 || hours > 100_000 {
+        let [hours, minutes, seconds] = clock;
+        if minutes > 59 || seconds > 59 || hours > u32::MAX.into() {
             return None;
         }
-        let hours = days.parse::<u64>().ok()?.checked_mul(24)? + hours;
+        // Spans beyond MySQL's range need not be told apart.
+        let hours = (days * 24 + hours).min(HOURS_READ_MAX);
         let micros = (hours * 3600 + minutes * 60 + seconds) * SECOND + parse_fraction(fraction)?;
-        let micros = i64::try_from(micros).ok()?;
-        Some(Time { micros: if negative { -micros } else { micros } })
+        let micros = if negative { -(micros as i64) } else { micros as i64 };
+        Some((Time { micros }, rest.trim().is_empty()))
     }
 
     /// Rounds to this many fractional digits of a second.

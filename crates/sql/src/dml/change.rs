@@ -345,7 +345,7 @@ fn rows_of(
     let mut order = order
         .iter()
         .map(|by| {
-            let bound = binder.bind(&by.expr)?.counted();
+            let bound = binder.bind(&by.expr)?.by_member();
             Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
         })
         .collect::<Result<Vec<_>>>()?;

@@ -123,6 +123,8 @@ impl InsertPlan {
             keeps_zero: context.variables.borrow().often.keeps_zero,
             changed: Changed::default(),
             explicit_id: 0,
+            made: 0,
+            spare: 0,
             records: 0,
             duplicates: 0,
         };
@@ -244,6 +246,10 @@ struct Writer<'a> {
     changed: Changed,
     /// The last AUTO_INCREMENT value that was given explicitly.
     explicit_id: u64,
+    /// The AUTO_INCREMENT value that was made for the row at hand; zero for none.
+    made: u64,
+    /// One that was made for a row that was not inserted: the next row takes it. Zero for none.
+    spare: u64,
     records: u64,
     duplicates: u64,
 }
@@ -289,6 +295,7 @@ impl Writer<'_> {
             Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
                 // A later index may have refused the row after earlier ones accepted it.
                 self.maker.context.txn.rollback_to(before);
+                self.keep_number();
                 self.duplicates += 1;
                 self.maker.context.warn(error);
                 Ok(())
@@ -320,21 +327,37 @@ impl Writer<'_> {
 
     /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one
     /// that was given.
-    fn number(&self, row: &mut [Value]) -> Result<(u64, u64)> {
+    fn number(&mut self, row: &mut [Value]) -> Result<(u64, u64)> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
         let given = to_i128(&row[column].as_ref()).unwrap_or(0);
         if row[column].is_null() || (given == 0 && !self.keeps_zero) {
-            let number = context.server.next_auto_increment(context.txn, table, self.maker.step)?;
+            let number = match std::mem::take(&mut self.spare) {
+                0 => context.server.next_auto_increment(context.txn, table, self.maker.step)?,
+                spare => spare,
+            };
+            self.made = number;
             row[column] = self.maker.store(column, Value::UInt(number), self.records)?;
             return Ok((number, 0));
         }
-        Ok((0, u64::try_from(given).unwrap_or(0)))
+        let given = u64::try_from(given).unwrap_or(0);
+        if given >= self.spare {
+            self.spare = 0;
+        }
+        Ok((0, given))
+    }
+
+    /// Keeps the number of a row that was not inserted for the next one.
+    fn keep_number(&mut self) {
+        if self.made > 0 {
+            self.spare = self.made;
+        }
     }
 
     fn write_row<'v>(&mut self, values: impl Iterator<Item = GivenValue<'v>>) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let mut stored = context.room.values();
+        self.made = 0;
         self.fill(values, &mut stored)?;
         let (generated, explicit) = self.number(&mut stored)?;
         self.maker.check(&stored)?;
@@ -382,6 +405,7 @@ impl Writer<'_> {
     fn update_row(&mut self, new: Row, mut old: Row, pk: &[u8]) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         shift_timestamps(table, &mut old, self.maker.shift);
+        self.keep_number();
         self.duplicates += 1;
         context.inserted.replace(new.clone());
         let mut row = old.clone();

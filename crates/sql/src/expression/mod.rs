@@ -28,8 +28,8 @@ pub(crate) use operands::{bits_of_value, compare, truth_of};
 pub(crate) use room::{Buffer, Room};
 pub(crate) use server::{Server, Step};
 pub(crate) use shape::{
-    Fit, arithmetic_type, beside_column, common_collation, comparable, handed, is_clean, is_fixed,
-    merge_types, merged, reshape, typed_value,
+    Fit, arithmetic_type, beside_column, collated, common_collation, comparable, handed, is_clean,
+    is_fixed, merge_types, merged, reshape, typed_value,
 };
 
 /// A binary operator.

@@ -11,9 +11,46 @@ use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
-    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its
-    /// bits, of a hexadecimal literal the number that it writes, else itself.
+    /// The value as a number takes it: as [`Typed::by_member`], and of a text that DATE_ADD and its
+    /// like make, the number of the date or time.
     pub(crate) fn counted(self) -> Typed {
+        if !self.is_moment_text() {
+            return self.by_member();
+        }
+        let number = self.moment_number();
+        let ty = ColumnType::Double;
+        Typed { expr: Expr::Cast(Box::new(number.expr), ty.clone()), ty, ..number }
+    }
+
+    /// Whether it is a date or time that a function gives as text, because its argument is no date:
+    /// it is a text to all but numbers.
+    pub(crate) fn is_moment_text(&self) -> bool {
+        self.ty.is_text()
+            && matches!(
+                self.expr,
+                Expr::Interval { .. } | Expr::Call(Scalar::Addtime | Scalar::Subtime, ..)
+            )
+    }
+
+    /// The exact number of a date or time that is given as text.
+    pub(crate) fn moment_number(self) -> Typed {
+        let expr = Expr::Call(Scalar::MomentNumber, vec![self.expr], Collation::Binary);
+        let ty = ColumnType::Decimal { precision: 20, scale: 6, unsigned: false };
+        Typed { expr, ty, collation: Collation::Binary, nullable: self.nullable }
+    }
+
+    /// Whether it is a BIT or a hexadecimal literal.
+    pub(crate) fn is_bits(&self) -> bool {
+        match self.ty {
+            ColumnType::Bit(_) => true,
+            ColumnType::Binary(_) => matches!(self.expr, Expr::Const(Value::Bytes(_))),
+            _ => false,
+        }
+    }
+
+    /// The value as it is sorted, and as a column of numbers takes it: of an ENUM its member's
+    /// number, of a SET its bits, of a hexadecimal literal the number that it writes, else itself.
+    pub(crate) fn by_member(self) -> Typed {
         match (&self.ty, &self.expr) {
             (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
                 expr: Expr::Member(Box::new(self.expr), self.ty),
@@ -87,7 +124,7 @@ impl Typed {
     /// The value in the form needed to store it in a column of this type.
     pub(crate) fn handed(self, to: &ColumnType) -> Typed {
         match to {
-            _ if to.is_numeric() => self.counted(),
+            _ if to.is_numeric() => self.by_member(),
             ColumnType::Enum(_) | ColumnType::Set(_) if self.ty.is_numeric() => self,
             _ if (to.is_text() || to.is_binary()) && self.ty != *to => self.shown(),
             _ => self,
@@ -198,7 +235,10 @@ fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
         _ if a.is_numeric() && b.is_numeric() => T::Double,
         (T::Time(_), T::Time(_)) => T::Time(fraction(a).max(fraction(b))),
         _ if is_temporal(a) && is_temporal(b) => T::DateTime(fraction(a).max(fraction(b))),
-        _ if a.is_binary() || b.is_binary() => T::Blob(LobSize::Long),
+        // The bytes of a BIT have no character set.
+        _ if [a, b].iter().any(|ty| ty.is_binary() || matches!(ty, T::Bit(_))) => {
+            T::Blob(LobSize::Long)
+        }
         (T::Text(_), _) | (_, T::Text(_)) => T::Text(LobSize::Long),
         (T::VarChar(x) | T::Char(x), T::VarChar(y) | T::Char(y)) => T::VarChar(*x.max(y)),
         _ => T::VarChar(16_383),
@@ -403,28 +443,90 @@ pub(crate) fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison. Bytes are compared as bytes; a collation that COLLATE names goes
-/// before that of a column or of what is made of one, this before that of a literal, and all before
-/// that of a number's text.
+impl Typed {
+    /// Whether it is bytes. No bytes at all are NULL's.
+    fn is_bytes(&self) -> bool {
+        self.ty.is_binary() && self.ty != ColumnType::VarBinary(0)
+    }
+
+    /// Bytes as text, for a comparison or a function whose collation is one of text.
+    ///
+    /// # Errors
+    /// 3854 for a constant that is no text; evaluation answers the same for other values.
+    pub(crate) fn bytes_as_text(self, collation: Collation) -> Result<Typed> {
+        if collation == Collation::Binary || !self.is_bytes() {
+            return Ok(self);
+        }
+        let ty = ColumnType::Text(LobSize::Long);
+        let expr = match self.expr {
+            Expr::Const(value) => Expr::Const(text_of_bytes(value)?),
+            expr => Expr::Call(Scalar::BytesText, vec![expr], Collation::Binary),
+        };
+        Ok(Typed { expr, ty, collation, ..self })
+    }
+
+    /// The rank of its collation among those of a comparison: COLLATE names it, it is that of a
+    /// column, a cast or what is made of them, that of a literal or of decoded bytes, or that of a
+    /// number's text.
+    fn collation_rank(&self) -> u8 {
+        match &self.expr {
+            Expr::Collated(_) => 0,
+            Expr::Shown(_, ColumnType::Bit(_)) | Expr::Cast(..) => 1,
+            Expr::Call(Scalar::Converted, ..) => 1,
+            Expr::Shown(..) => 3,
+            Expr::Call(Scalar::Unhex | Scalar::FromBase64 | Scalar::Char, ..) => 2,
+            expr if expr.is_constant() => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Bytes as the text that they are.
+///
+/// # Errors
+/// 3854 for bytes that are none.
+pub(super) fn text_of_bytes(value: Value) -> Result<Value> {
+    let Value::Bytes(bytes) = value else { return Ok(value) };
+    String::from_utf8(bytes).map(Value::Text).map_err(|error| {
+        let bytes = error.as_bytes();
+        let shown = bytes.iter().take(6).map(|byte| match byte {
+            b' '..=b'~' => char::from(*byte).to_string(),
+            byte => format!("\\x{byte:02X}"),
+        });
+        let more = if bytes.len() > 6 { "..." } else { "" };
+        let shown: String = shown.collect();
+        SqlError::new(3854, format!("Cannot convert string '{shown}{more}' from binary to utf8mb4"))
+    })
+}
+
+/// The parts of a comparison with its collation. If that is one of text, bytes become text.
+///
+/// # Errors
+/// Those of [`common_collation`], and 3854 for a constant that is no text.
+pub(crate) fn collated(parts: Vec<Typed>) -> Result<(Vec<Typed>, Collation)> {
+    let collation = common_collation(&parts.iter().collect::<Vec<_>>())?;
+    let parts = parts.into_iter().map(|part| part.bytes_as_text(collation));
+    Ok((parts.collect::<Result<_>>()?, collation))
+}
+
+/// The collation of a comparison. A collation that COLLATE names goes before that of a column or
+/// of what is made of one, this before that of a literal, and all before that of a number's text.
+/// Bytes are compared as bytes, except a literal or decoded bytes beside text of a higher rank.
 ///
 /// # Errors
 /// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
 /// neither is `_bin`.
 pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
-    let rank = |part: &&&Typed| match &part.expr {
-        Expr::Collated(_) => 0,
-        Expr::Shown(..) => 3,
-        _ if part.expr.is_constant() => 2,
-        _ => 1,
+    let rank = |part: &&&Typed| part.collation_rank();
+    let bytes = parts.iter().filter(|part| part.is_bytes()).map(|part| part.collation_rank()).min();
+    let texts = || parts.iter().filter(|part| part.ty.is_text());
+    let Some(first) = texts().min_by_key(rank) else {
+        return Ok(if bytes.is_some() { Collation::Binary } else { Collation::GeneralCi });
     };
-    // No bytes at all are NULL's.
-    let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
-    if parts.iter().any(bytes) {
+    let rank_of_first = rank(&first);
+    if bytes.is_some_and(|bytes| bytes <= rank_of_first) {
         return Ok(Collation::Binary);
     }
-    let texts = || parts.iter().filter(|part| part.ty.is_text());
-    let Some(first) = texts().min_by_key(rank) else { return Ok(Collation::GeneralCi) };
-    let rank_of_first = rank(&first);
     let mut alike = texts().filter(|part| rank(part) == rank_of_first);
     if rank_of_first > 0 && alike.clone().any(|part| part.collation == Collation::Bin) {
         return Ok(Collation::Bin);

@@ -15,6 +15,7 @@ mod project;
 mod pushdown;
 pub(crate) mod query_plan;
 mod scope;
+mod set_columns;
 mod stored_expressions;
 mod visit;
 

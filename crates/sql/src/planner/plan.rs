@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, ColumnType};
+use spillway_types::Collation;
 use sqlparser::ast::{
     self, Distinct, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier,
 };
@@ -19,9 +19,10 @@ use super::project::{expression_column, group_by, order_by, project};
 use super::pushdown::push_down;
 use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SetOp, Source};
 use super::scope::{FULL_GROUP_BY, INDEX_ONLY, Names};
-use crate::api::{ColumnFlags, ResultColumn};
+use super::set_columns::set_column;
+use crate::api::ResultColumn;
 use crate::errors::{Result, SqlError};
-use crate::expression::{Expr, Typed, refuse_charset};
+use crate::expression::{Expr, refuse_charset};
 use crate::parser::on_enough_stack;
 
 type Ctes = [(String, Arc<QueryPlan>)];
@@ -224,8 +225,8 @@ fn plan_set(
         SetOperator::Intersect => SetOp::Intersect,
         SetOperator::Except | SetOperator::Minus => SetOp::Except,
     };
-    let columns = left.columns.iter().zip(&right.columns);
-    let columns = columns.map(|(a, b)| set_column(a, b)).collect::<Result<Vec<_>>>()?;
+    let columns = (0..left.columns.len()).map(|at| set_column(&left, &right, at));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
     Ok(QueryPlan {
         columns,
         outer_reach: left.outer_reach.max(right.outer_reach),
@@ -238,31 +239,6 @@ fn plan_set(
         },
         ..empty()
     })
-}
-
-/// The column of a set operation, of a column of each side.
-fn set_column(a: &ResultColumn, b: &ResultColumn) -> Result<ResultColumn> {
-    let typed = |column: &ResultColumn| Typed {
-        expr: Expr::Column(0),
-        ty: column.column_type.clone(),
-        collation: column.collation,
-        nullable: !column.flags.not_null,
-    };
-    let span = |column: &ResultColumn| matches!(column.column_type, ColumnType::Time(_));
-    let ty = crate::expression::merge_types([&typed(a), &typed(b)].into_iter());
-    if span(a) != span(b) && matches!(ty, ColumnType::DateTime(_)) {
-        return Err(SqlError::unsupported("set operations of times and dates"));
-    }
-    let flags =
-        ColumnFlags { not_null: a.flags.not_null && b.flags.not_null, ..ColumnFlags::default() };
-    let text = |column: &&ResultColumn| column.column_type.is_text();
-    let collation =
-        [a, b].into_iter().find(text).map_or(
-            if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
-            |column| column.collation,
-        );
-    let collation = if ty.is_text() { collation } else { Collation::Binary };
-    Ok(ResultColumn { column_type: ty, collation, flags, ..a.clone() })
 }
 
 /// The rows of a VALUES statement.

@@ -179,7 +179,7 @@ pub(crate) fn order_by(
                 None => binder.bind(&by.expr)?,
             };
             refuse_charset(&typed.expr)?;
-            let typed = typed.counted();
+            let typed = typed.by_member();
             Ok((typed.expr, by.options.asc.unwrap_or(true), typed.collation))
         })
         .collect()

@@ -26,7 +26,7 @@ use super::operands::{number, whole};
 use crate::errors::Result;
 use json::{fragment, json_of};
 use locks::lock_function;
-use numbers::number_function;
+use numbers::{log_of_base, number_function};
 use strings::text_function;
 use times::date_function;
 
@@ -64,6 +64,7 @@ pub(super) fn call(
             }
             return Ok(Value::Null);
         }
+        S::Log if exprs.len() == 2 => return log_of_base(context, exprs, row),
         S::Elt => {
             let at = context.value(&exprs[0], row)?;
             let at = if at.is_null() { 0 } else { usize::try_from(whole(&at)).unwrap_or(0) };

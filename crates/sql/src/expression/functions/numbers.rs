@@ -5,7 +5,7 @@ use spillway_types::{Collation, Decimal, Value};
 
 use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::Op;
+use crate::expression::{Expr, Op};
 use crate::expression::arithmetic::arithmetic;
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of_value, number, whole};
@@ -109,22 +109,39 @@ fn round_to(value: &Value, digits: i64, truncate: bool) -> Result<Value> {
     }
 }
 
-fn logarithm(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
-    let x = number(&args[0]);
-    let wrong = match args.get(1) {
-        Some(of) => x <= 0.0 || x == 1.0 || number(of) <= 0.0,
-        None => x <= 0.0,
-    };
-    if wrong {
-        context.raise(SqlError::new(3020, "Invalid argument for logarithm"))?;
-        return Ok(Value::Null);
+fn logarithm(context: &Context<'_>, call: Scalar, arg: &Value) -> Result<Value> {
+    let x = number(arg);
+    if x <= 0.0 {
+        return no_logarithm(context);
     }
-    Ok(Value::Double(match (call, args.get(1)) {
-        (Scalar::Log2, _) => x.log2(),
-        (Scalar::Log10, _) => x.log10(),
-        (_, Some(of)) => number(of).ln() / x.ln(),
+    Ok(Value::Double(match call {
+        Scalar::Log2 => x.log2(),
+        Scalar::Log10 => x.log10(),
         _ => x.ln(),
     }))
+}
+
+fn no_logarithm(context: &Context<'_>) -> Result<Value> {
+    context.raise(SqlError::new(3020, "Invalid argument for logarithm"))?;
+    Ok(Value::Null)
+}
+
+/// LOG of a base and a number. If the base is NULL, zero or negative, the number is not evaluated.
+pub(super) fn log_of_base(context: &Context<'_>, exprs: &[Expr], row: &[Value]) -> Result<Value> {
+    let evaluate = |expr: &Expr| -> Result<Option<f64>> {
+        let value = context.value(expr, row)?;
+        context.as_number(&value, "DOUBLE")?;
+        Ok((!value.is_null()).then(|| number(&value)))
+    };
+    let Some(base) = evaluate(&exprs[0])? else { return Ok(Value::Null) };
+    if base <= 0.0 {
+        return no_logarithm(context);
+    }
+    let Some(x) = evaluate(&exprs[1])? else { return Ok(Value::Null) };
+    if x <= 0.0 || base == 1.0 {
+        return no_logarithm(context);
+    }
+    Ok(Value::Double(x.ln() / base.ln()))
 }
 
 fn absolute(value: &Value) -> Result<Value> {
@@ -165,7 +182,7 @@ pub(super) fn number_function(
         S::Sqrt => within(x() >= 0.0, x().sqrt()),
         S::Pow | S::Power => double(x().powf(number(&args[1])))?,
         S::Exp => double(x().exp())?,
-        S::Ln | S::Log | S::Log2 | S::Log10 => logarithm(context, call, args)?,
+        S::Ln | S::Log | S::Log2 | S::Log10 => logarithm(context, call, &args[0])?,
         S::Sin => Value::Double(x().sin()),
         S::Cos => Value::Double(x().cos()),
         S::Tan => double(x().tan())?,

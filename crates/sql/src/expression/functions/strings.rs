@@ -11,6 +11,7 @@ use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of, bytes_of, number, text, whole};
+use crate::expression::shape::text_of_bytes;
 
 /// The longest text that a function may return, however long a packet may be.
 const LENGTH_MAX: usize = 64 << 20;
@@ -311,13 +312,16 @@ fn show_base(number: u64, base: u32, signed: bool) -> String {
 fn conv(value: &Value, from: i64, to: i64) -> Value {
     let base =
         |base: i64| u32::try_from(base.unsigned_abs()).ok().filter(|base| (2..=36).contains(base));
-    let shown = text(value);
-    match (base(from), base(to)) {
-        (Some(of), Some(into)) if !shown.is_empty() => {
-            Value::Text(show_base(parse_base(&shown, of, from < 0), into, to < 0))
-        }
-        _ => Value::Null,
-    }
+    let (Some(of), Some(into)) = (base(from), base(to)) else { return Value::Null };
+    let number = match value {
+        // A BIT or a hexadecimal literal is a number already.
+        Value::UInt(number) => *number,
+        other => match text(other) {
+            shown if shown.is_empty() => return Value::Null,
+            shown => parse_base(&shown, of, from < 0),
+        },
+    };
+    Value::Text(show_base(number, into, to < 0))
 }
 
 fn quote(value: &Value) -> Value {
@@ -420,9 +424,12 @@ fn lower(c: char) -> Option<char> {
 }
 
 fn inet_aton(text: &str) -> Value {
+    // A number that is missing is zero, except the last.
+    let number = |part: &str| if part.is_empty() { Some(0) } else { part.parse().ok() };
     let parts: Vec<Option<u64>> =
-        text.split('.').map(|part| part.parse().ok().filter(|n| *n <= 255)).collect();
-    let clean = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        text.split('.').map(|part| number(part).filter(|n| *n <= 255)).collect();
+    let clean = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && text.ends_with(|c: char| c.is_ascii_digit());
     let Some(parts) =
         parts.into_iter().collect::<Option<Vec<u64>>>().filter(|parts| clean && parts.len() <= 4)
     else {
@@ -543,6 +550,7 @@ pub(super) fn text_function(
             Value::Text(_) => collation.name(),
             _ => "binary",
         }),
+        S::BytesText => text_of_bytes(args[0].clone())?,
         S::InetAton => inet_aton(&first()),
         S::InetNtoa => match u32::try_from(to_i128(&args[0].as_ref()).unwrap_or(-1)) {
             Ok(number) => Value::Text(std::net::Ipv4Addr::from(number).to_string()),

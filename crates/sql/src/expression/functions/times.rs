@@ -470,7 +470,15 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
         S::Timestamp => {
             let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
             let Some(more) = args.get(1) else { return Ok(Some(Value::DateTime(at))) };
-            let Some(MomentOrSpan::Span(more)) = either(more) else { return Ok(Some(Value::Null)) };
+            let more = match more {
+                // Of a date, and of a date and time, the time is added.
+                Value::Date(_) | Value::DateTime(_) => to_time(&more.as_ref()),
+                other => match either(other) {
+                    Some(MomentOrSpan::Span(more)) => Some(more),
+                    _ => None,
+                },
+            };
+            let Some(more) = more else { return Ok(Some(Value::Null)) };
             DateTime::from_micros_of(at.date, at.micros as i64 + more.micros)
                 .map_or(Value::Null, Value::DateTime)
         }
@@ -490,6 +498,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             span(context, &args[0])?.map_or(Value::Null, |time| Value::Int(time.micros / SECOND))
         }
         S::Extract => extract_part(context, args)?,
+        S::MomentNumber => moment_number(&args[0].to_text()),
         S::Timestampdiff => {
             let (Some(a), Some(b)) = (moment(context, &args[1])?, moment(context, &args[2])?)
             else {
@@ -531,6 +540,19 @@ fn add_time(call: Scalar, args: &[Value]) -> Value {
         },
         None => Value::Null,
     }
+}
+
+/// The number of a date, a date and time, or a span that a function has written.
+fn moment_number(written: &str) -> Value {
+    let value = match written.as_bytes().get(4) {
+        Some(b'-') => DateTime::parse(written).map(|at| match written.contains(':') {
+            true => Value::DateTime(at),
+            false => Value::Date(at.date),
+        }),
+        _ => Time::parse(written).map(Value::Time),
+    };
+    let number = value.and_then(|value| to_decimal(&value.as_ref()));
+    number.map_or(Value::Null, Value::Decimal)
 }
 
 /// EXTRACT: a part of a date and time, or of a span.

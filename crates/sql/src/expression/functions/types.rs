@@ -5,7 +5,7 @@ use spillway_types::{Collation, ColumnType, Value};
 use super::json::nested;
 use super::scalar::{ResultKind, Scalar};
 use crate::errors::{Result, SqlError};
-use crate::expression::shape::{common_collation, comparable, merge_types, merged};
+use crate::expression::shape::{collated, common_collation, comparable, merge_types, merged};
 use crate::expression::{Expr, Typed};
 
 impl Scalar {
@@ -19,7 +19,9 @@ impl Scalar {
                 format!("Incorrect parameter count in the call to native function '{name}'"),
             ));
         }
+        let converts = matches!(self, Scalar::Bin | Scalar::Oct | Scalar::Conv);
         let take = |(at, arg): (usize, Typed)| match self.takes(at) {
+            b't' if converts && at == 0 && arg.is_bits() => arg.by_member(),
             b't' => arg.shown(),
             b'n' => arg.numbered(),
             _ if self == Scalar::Hex && !arg.ty.is_numeric() => arg.shown(),
@@ -29,6 +31,13 @@ impl Scalar {
         // The condition of IF does not affect the type of its result.
         let given = usize::from(self == Scalar::If);
         let collation = common_collation(&args.iter().skip(given).collect::<Vec<_>>())?;
+        // JSON takes bytes as they are, and NULLIF gives its first argument as it is.
+        let keeps = matches!(self, Scalar::JsonObject | Scalar::JsonArray | Scalar::Nullif);
+        let as_text = |(at, arg): (usize, Typed)| match keeps || at < given {
+            true => Ok(arg),
+            false => arg.bytes_as_text(collation),
+        };
+        let args = args.into_iter().enumerate().map(as_text).collect::<Result<Vec<Typed>>>()?;
         let nullable = self.nullable(&args);
         let (args, ty) = self.shaped(args)?;
         let is_text = ty.is_text();
@@ -108,7 +117,7 @@ impl Scalar {
                     ColumnType::Enum(_) | ColumnType::Set(_) => ColumnType::VarChar(255),
                     ty => ty.clone(),
                 };
-                args = comparable(args)?;
+                args = collated(comparable(args)?)?.0;
                 args.push(first);
                 ty
             }

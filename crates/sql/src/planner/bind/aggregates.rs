@@ -147,7 +147,7 @@ impl Binder<'_> {
                 }
                 ast::FunctionArgumentClause::OrderBy(by) => {
                     for part in by {
-                        let bound = self.bind(&part.expr)?.counted();
+                        let bound = self.bind(&part.expr)?.by_member();
                         order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
                     }
                 }

@@ -66,6 +66,7 @@ impl Binder<'_> {
                 nullable: true,
             };
             collations[at] = common_collation(&[part, &column])?;
+            *part = part.clone().bytes_as_text(collations[at])?;
             if beside_column(part, &column, is_fixed(&plan, ask, at)) {
                 exact.push(at);
             }

@@ -20,7 +20,7 @@ use super::query_plan;
 use super::scope::{DAYS, LITERALS, MOMENTS, Names, PARAMETERS, Scope, ScopeTable};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
-    Ask, Expr, Fit, Op, Scalar, Typed, common_collation, comparable, merged, typed_value,
+    Ask, Expr, Fit, Op, Scalar, Typed, collated, comparable, merged, typed_value,
 };
 use crate::names;
 use crate::parser::on_enough_stack;
@@ -411,7 +411,7 @@ impl<'a> Binder<'a> {
             otherwise.as_ref().is_none_or(|e| e.nullable) || results.iter().any(|e| e.nullable);
         let last = otherwise.is_some();
         results.extend(otherwise);
-        let collation = common_collation(&results.iter().collect::<Vec<_>>())?;
+        let (results, collation) = collated(results)?;
         let (mut results, ty) = merged(results);
         let otherwise = if last { results.pop() } else { None };
         let whens = whens.into_iter().map(|when| when.expr);

@@ -157,17 +157,19 @@ impl Binder<'_> {
             _ => crate::catalog::parse_type(name, name)?.0,
         };
         let inner = match &ty {
+            // Integers are read from the text of a date that DATE_ADD gives as text.
+            ColumnType::Int { .. } | ColumnType::Year => inner.by_member(),
+            ColumnType::Decimal { .. } if inner.is_moment_text() => inner.moment_number(),
             ty if ty.is_numeric() => inner.counted(),
             ty if ty.is_binary() => in_bytes(inner).shown(),
             ty if ty.is_text() => inner.shown(),
             _ => inner,
         };
         let collation = if inner.ty.is_text() { inner.collation } else { Collation::GeneralCi };
-        Ok(Typed {
-            expr: Expr::Cast(boxed(inner.expr), ty.clone()),
-            collation: if ty.is_text() { collation } else { Collation::Binary },
-            ty,
-            nullable: true,
-        })
+        let expr = Expr::Cast(boxed(inner.expr), ty.clone());
+        let collation = if ty.is_text() { collation } else { Collation::Binary };
+        // The value is filled with zeros up to its length; the type is that of any bytes.
+        let ty = if let ColumnType::Binary(len) = ty { ColumnType::VarBinary(len) } else { ty };
+        Ok(Typed { expr, ty, collation, nullable: true })
     }
 }

@@ -4,7 +4,7 @@ use sqlparser::ast;
 
 use super::{Binder, boxed, comparison};
 use crate::errors::{Result, SqlError};
-use crate::expression::{Ask, Expr, Op, Typed, common_collation};
+use crate::expression::{Ask, Expr, Op, Typed, collated, common_collation};
 use crate::planner::literals::literal;
 use crate::planner::scope::LITERALS;
 
@@ -32,10 +32,10 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Typed> {
         let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];
-        let Ok([value, low, high]) = <[Typed; 3]>::try_from(self.comparable(parts)?) else {
+        let (parts, collation) = collated(self.comparable(parts)?)?;
+        let Ok([value, low, high]) = <[Typed; 3]>::try_from(parts) else {
             return Err(SqlError::syntax("BETWEEN takes two bounds"));
         };
-        let collation = common_collation(&[&value, &low, &high])?;
         self.note_copies(&value.expr, 1)?;
         let above = Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
         let below = Expr::Binary(Op::LtEq, boxed(value.expr), boxed(high.expr), collation);

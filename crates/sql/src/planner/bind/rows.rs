@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::{Binder, boxed};
 use crate::errors::{Result, SqlError};
-use crate::expression::{Ask, Expr, List, Op, Typed, common_collation};
+use crate::expression::{Ask, Expr, List, Op, Typed, collated, common_collation};
 
 /// The parts of a row value; `None` if the expression is not a row.
 fn parts_of(expr: &ast::Expr) -> Option<Vec<&ast::Expr>> {
@@ -130,10 +130,10 @@ impl Binder<'_> {
             (None, Some(_)) => Err(operands(1)),
             (None, None) => {
                 let both = self.sides(left, right)?.into();
-                let Ok([a, b]) = <[Typed; 2]>::try_from(self.comparable(both)?) else {
+                let (both, collation) = collated(self.comparable(both)?)?;
+                let Ok([a, b]) = <[Typed; 2]>::try_from(both) else {
                     return Err(SqlError::syntax("a comparison has two sides"));
                 };
-                let collation = common_collation(&[&a, &b])?;
                 out.push((a.expr, b.expr, collation));
                 Ok(())
             }
@@ -151,7 +151,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let row = self.row(expr)?;
         let is_row = row.is_some();
-        let left = match row {
+        let mut left = match row {
             Some(row) => row,
             None => vec![self.bind(expr)?],
         };
@@ -173,6 +173,8 @@ impl Binder<'_> {
             common_collation(&std::iter::once(&left[at]).chain(column).collect::<Vec<_>>())
         });
         let collations: SmallVec<[Collation; 2]> = collations.collect::<Result<_>>()?;
+        left = texts_of(left, &collations)?;
+        let items = texts_of(items, &collations)?;
         let tuple = |mut parts: Vec<Expr>| match is_row {
             true => Expr::Tuple(parts),
             false => parts.pop().unwrap_or(Expr::Const(Value::Null)),
@@ -218,9 +220,11 @@ impl Binder<'_> {
     ) -> Result<(Option<Expr>, Collation)> {
         let collation =
             common_collation(&std::iter::once(&operand).chain(&*whens).collect::<Vec<_>>())?;
+        let operand = operand.bytes_as_text(collation)?;
         let mut pairs = Vec::with_capacity(whens.len());
         for when in &*whens {
-            let both = self.comparable(vec![operand.clone(), when.clone()])?;
+            let when = when.clone().bytes_as_text(collation)?;
+            let both = self.comparable(vec![operand.clone(), when])?;
             let Ok([form, when]) = <[Typed; 2]>::try_from(both) else {
                 return Err(SqlError::syntax("a comparison has two sides"));
             };
@@ -238,6 +242,12 @@ impl Binder<'_> {
         }
         Ok((is_one.then_some(operand.expr), collation))
     }
+}
+
+/// The parts of rows, one row after another, each in the form in which its collation compares it.
+fn texts_of(parts: Vec<Typed>, collations: &[Collation]) -> Result<Vec<Typed>> {
+    let parts = parts.into_iter().zip(collations.iter().cycle());
+    parts.map(|(part, collation)| part.bytes_as_text(*collation)).collect()
 }
 
 /// Whether any of some conditions holds, as a tree that is as flat as it can be.
