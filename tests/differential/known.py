@@ -47,6 +47,8 @@ KNOWN = [
     (rf"TIMESTAMP'[^']*' {COMPARED} COALESCE\([\d.]+,{MOMENT}", r"^rows", "COALESCE of a number and a time is a text that is no date in MySQL 8, and compares with no date"),
     (r"-\(DATE'", r"^kinds .*'integer'.* instead of .*'decimal'", "the negative of a DATE is a decimal in MariaDB"),
     (rf"{PART_OF_DATE}{SPAN}", r"^(rows|left|error)", "a part of a date of a time of day is that of today in MySQL 8, zero or NULL in MariaDB"),
+    (rf"DATE_FORMAT\({SPAN}", r"^(rows|left|error)", "DATE_FORMAT of a time of day is that of today in MySQL 8, NULL in MariaDB where it asks for a day's name"),
+    (r"TIMESTAMP\(.*,(DATE'|TIMESTAMP'|[ab]\d+:(?:DATE|DATETIME|TIMESTAMP)\b)", r"^(rows|left|error)", "TIMESTAMP adds the time of a date and time in MySQL 8, and is NULL in MariaDB"),
     (r"(ADDTIME|SUBTIME)\((DATE'|LAST_DAY\(|[ab]\d+:DATE\b)", r"^kinds .*'text'.* instead of .*'datetime'", "ADDTIME and SUBTIME of a DATE are text in MySQL 8"),
     (r"%|MOD\(", r"^rows", "a remainder of zero may be negative in MariaDB", negative_zeros),
     (r"\bREPLACE\(.*,NULL\)", r"^(rows|left)", "REPLACE of NULL is NULL in MySQL 8, the text where nothing is replaced in MariaDB"),

@@ -359,8 +359,9 @@ impl Writer<'_> {
         let mut stored = context.room.values();
         self.made = 0;
         self.fill(values, &mut stored)?;
-        let (generated, explicit) = self.number(&mut stored)?;
+        // A CHECK cannot name the AUTO_INCREMENT column, so a row that fails it takes no number.
         self.maker.check(&stored)?;
+        let (generated, explicit) = self.number(&mut stored)?;
         let updates = !self.plan.update.is_empty();
         let inserted = if updates { stored.clone() } else { Vec::new() };
         self.maker.to_stored(&mut stored);

@@ -147,7 +147,11 @@ impl Typed {
         let expr = match ty {
             _ if ty.is_text() || ty.is_binary() => {
                 let shown = self.shown();
-                return Typed { ty: ty.clone(), ..shown };
+                let expr = match shown.ty.is_text() && ty.is_binary() {
+                    true => Expr::Cast(Box::new(shown.expr), ColumnType::Blob(LobSize::Long)),
+                    false => shown.expr,
+                };
+                return Typed { expr, ty: ty.clone(), ..shown };
             }
             ColumnType::Double
             | ColumnType::Decimal { .. }

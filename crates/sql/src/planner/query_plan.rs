@@ -11,7 +11,7 @@ use super::aggregate::Aggregate;
 use crate::api::ResultColumn;
 use crate::catalog::{Cover, TableDef, Versions};
 use crate::errors::Result;
-use crate::expression::{Expr, List, Op, is_fixed, refuse_charset};
+use crate::expression::{Expr, List, Op, Typed, is_fixed, refuse_charset};
 
 /// A planned query.
 #[derive(Debug)]
@@ -98,6 +98,23 @@ impl QueryPlan {
             QueryBody::Select(select) => select.projections.get(at).is_some_and(is_fixed),
             QueryBody::Set { left, right, .. } => left.is_fixed(at) && right.is_fixed(at),
             QueryBody::Values(_) => false,
+        }
+    }
+
+    /// The literal of bytes that a column is.
+    pub(crate) fn literal_bytes(&self, at: usize) -> Option<&Expr> {
+        let QueryBody::Select(select) = &self.body else { return None };
+        select.projections.get(at).filter(|expr| matches!(expr, Expr::Const(Value::Bytes(_))))
+    }
+
+    /// Makes a column that is a literal of bytes another literal.
+    pub(crate) fn replace_literal_bytes(&mut self, at: usize, with: &Typed) {
+        if self.literal_bytes(at).is_none() {
+            return;
+        }
+        if let QueryBody::Select(select) = &mut self.body {
+            select.projections[at] = with.expr.clone();
+            self.columns[at].column_type = with.ty.clone();
         }
     }
 

@@ -60,13 +60,18 @@ impl Binder<'_> {
             }
             let column = Typed {
                 // A subquery's column may be of any make, so it is not told as a column.
-                expr: Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
+                expr: match plan.literal_bytes(at) {
+                    Some(literal) => literal.clone(),
+                    None => Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
+                },
                 ty: plan.columns[at].column_type.clone(),
                 collation: plan.columns[at].collation,
                 nullable: true,
             };
             collations[at] = common_collation(&[part, &column])?;
             *part = part.clone().bytes_as_text(collations[at])?;
+            let column = column.bytes_as_text(collations[at])?;
+            plan.replace_literal_bytes(at, &column);
             if beside_column(part, &column, is_fixed(&plan, ask, at)) {
                 exact.push(at);
             }
