@@ -77,8 +77,8 @@ def plain(value, kind):
     if isinstance(value, bytes):
         value = value.decode("utf8", "backslashreplace")
     if kind == "double":
-        # The last digits of functions differ between math libraries.
-        return f"{float(value):.13g}"
+        # The last digits of functions differ between math libraries, and so do signs of zero.
+        return f"{float(value) + 0.0:.13g}"
     return value
 
 

@@ -28,7 +28,7 @@ KNOWN = [
     (r"STD|VAR_", r"^rows", "spreads of exact numbers are rounded in MariaDB, and are doubles in MySQL 8"),
     (r".", r"instead of (1916|1958)", "an overflow of a decimal taken as an integer, and wrong base 64, are errors in MariaDB alone"),
     (r"GREATEST|LEAST", r"^(kinds|rows|left)", "numbers and text are compared as text in MySQL 8, as doubles in MariaDB"),
-    (r"TIME.* (YEAR|QUARTER|MONTH|WEEK)\b|(YEAR|QUARTER|MONTH|WEEK),.*TIME", r"^(rows|left|error)", "a time of day moved by months is one of today in MySQL 8, NULL in MariaDB"),
+    (r"TIME.* (YEAR|QUARTER|MONTH|WEEK|YEAR_MONTH)\b|(YEAR|QUARTER|MONTH|WEEK),.*TIME", r"^(rows|left|error)", "a time of day moved by months is one of today in MySQL 8, NULL in MariaDB"),
     (r"SELECT b\d\S* FROM b ORDER BY \S+ LIMIT 1", r"^rows", "the year 0 in a subquery is 0 in MariaDB, and 0000 in MySQL 8"),
     (r"FROM_DAYS", r"^rows|^left|^error", "FROM_DAYS(0) is the zero date in MySQL 8, NULL in MariaDB where zero dates are refused"),
     (r".", r"^warnings", "notes of what a date or a time leaves out differ"),
@@ -54,9 +54,18 @@ KNOWN = [
     (r"\bREPLACE\(.*,NULL\)", r"^(rows|left)", "REPLACE of NULL is NULL in MySQL 8, the text where nothing is replaced in MariaDB"),
     (r"CASE [-\d.e]+ WHEN TIMESTAMP'", r"^error None instead of 1292", "a number beside a TIMESTAMP in CASE is compared as a number in MySQL 8, as a date in MariaDB"),
     (r"[ab]\d+:ENUM NOT IN \(SELECT [ab]\d+:BIGINT", r"^rows", "an ENUM in a subquery's numbers is its number in MySQL 8, its text in MariaDB"),
+    (rf"[ab]\d+:TIME\S* {COMPARED} (ANY|ALL) \(SELECT {NUMBER}", r"^rows", "a TIME beside a subquery's numbers is compared as a number in MySQL 8, as a time in MariaDB"),
+    (rf"('2024-12-31' {COMPARED} {SPAN}|{SPAN}\S* {COMPARED} '2024-12-31')", r"^(rows|left|affected)", "a text that is no time is compared with a time as text in MySQL 8, as the time that it begins with in MariaDB"),
+    (r"BIT_(AND|OR|XOR)\(99999999999999999999\.5\)", r"^rows", "a decimal beyond 64 bits is 18446744073709551615 to bit operations in MySQL 8, 9223372036854775807 in MariaDB"),
+    (r"CAST\(TIME'-\S+ AS UNSIGNED\)", r"^(rows|left)", "a negative time as an unsigned number wraps around in MySQL 8, and is 0 in MariaDB"),
+    (r"\bROUND\(-?\d+,-\d+\)", r"^kinds .*'integer'.* instead of .*'decimal'", "a whole constant rounded to tens is a decimal in MariaDB"),
+    (r"GROUP BY -\d+", r"^error 1055 instead of 1054", "a negative number in GROUP BY is a position in MariaDB"),
+    (rf"NULLIF\({SPAN}[^,]*,-?[\d.e]+\)", r"^(rows|left|error)", "a time in NULLIF beside a double is a time of MariaDB's own"),
+    (r"> ALL \(SELECT id[ab]:INT FROM [ab] WHERE \(id[ab]:INT = '?1\.50?'?\)", r"^rows", "1 > ALL is false in MariaDB for the rows whose whole number equals a fraction, of which there are none"),
+    (r"^(INSERT|REPLACE|UPDATE).*[ab]\d+:TIMESTAMP.*\bNULL\b", r"^error 1048 instead of None", "NULL for a TIMESTAMP NOT NULL is the time of the statement in MariaDB"),
     (r"\(SELECT COUNT\(.*\) UNION SELECT COUNT\(.*\)\) FROM [ab]", r"^rows", "an outer COUNT in a UNION is NULL in MariaDB where no row is counted",
      lambda ours, theirs: any("0" in row for row in ours.rows) and any(None in row for row in theirs.rows)),
-    (r"(?=.*\b1e300\b).*([|&^~]|<<|>>)", r"^rows", "a double beyond 64 bits is 9223372036854775807 to bit operations in MySQL 8, 18446744073709551615 in MariaDB"),
+    (r"(?=.*\b1e(300|20)\b).*([|&^~]|<<|>>)", r"^(rows|left)", "a double beyond 64 bits is 9223372036854775807 to bit operations in MySQL 8, 18446744073709551615 in MariaDB"),
 ]
 
 

@@ -127,7 +127,7 @@ fn of_decimals(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     };
     let number = number.ok_or_else(out_of_range)?;
     Ok(Some(match op {
-        Op::IntDiv => quotient_of(number.to_i128().unwrap_or(i128::MAX), &shown(op, a, b))?,
+        Op::IntDiv => quotient_of(number.to_i128().unwrap_or(i128::MAX), (a, b))?,
         _ => Value::Decimal(number),
     }))
 }
@@ -143,7 +143,7 @@ fn of_doubles(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
         Op::Sub => x - y,
         Op::Mul => x * y,
         Op::Div => x / y,
-        Op::IntDiv => return quotient_of((x / y).trunc() as i128, &shown(op, a, b)).map(Some),
+        Op::IntDiv => return quotient_of((x / y).trunc() as i128, (a, b)).map(Some),
         _ => x % y,
     };
     if !number.is_finite() {
@@ -152,10 +152,13 @@ fn of_doubles(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// A whole quotient, if it fits.
-fn quotient_of(number: i128, shown: &str) -> Result<Value> {
-    if i64::try_from(number).is_err() && u64::try_from(number).is_err() {
-        return Err(SqlError::out_of_range("BIGINT", shown));
+/// A whole quotient of two numbers, if it fits: one of an unsigned number is not negative.
+fn quotient_of(number: i128, (a, b): (&Value, &Value)) -> Result<Value> {
+    let unsigned = [a, b].iter().any(|value| matches!(value, Value::UInt(_)));
+    let fits = u64::try_from(number).is_ok() || (!unsigned && i64::try_from(number).is_ok());
+    if !fits {
+        let kind = if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" };
+        return Err(SqlError::out_of_range(kind, &shown(Op::IntDiv, a, b)));
     }
     Ok(integer(number))
 }

@@ -10,7 +10,7 @@ use spillway_types::{Collation, Value};
 use super::arithmetic::arithmetic;
 use super::context::Context;
 use super::list::{List, RowParts, row_parts};
-use super::operands::{bits_of_value, member};
+use super::operands::{bits_of_value, bytes_of, member};
 use super::shape::{Fit, show};
 use super::{Expr, Op, Question, functions};
 use crate::errors::{Result, SqlError};
@@ -97,14 +97,24 @@ impl Context<'_> {
             Expr::Tuple(_) => Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
             Expr::In(e, list) => self.in_list(e, list, row),
             Expr::Like { text, pattern, escape, collation } => {
-                self.matched((text, pattern), row, |text, pattern| {
-                    Ok(collation.like(text, pattern, *escape))
-                })
+                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+                if text.is_null() || pattern.is_null() {
+                    return Ok(Value::Null);
+                }
+                // Bytes are matched one by one.
+                let read = |value: &Value| match *collation {
+                    Collation::Binary => bytes_of(value).into_iter().map(char::from).collect(),
+                    _ => value.to_text(),
+                };
+                Ok(Value::from(collation.like(&read(&text), &read(&pattern), *escape)))
             }
             Expr::Regexp { text, pattern, collation } => {
-                self.matched((text, pattern), row, |text, pattern| {
-                    Ok(self.patterns.get(pattern, *collation)?.is_match(text))
-                })
+                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+                if text.is_null() || pattern.is_null() {
+                    return Ok(Value::Null);
+                }
+                let regex = self.patterns.get(&pattern.to_text(), *collation)?;
+                Ok(Value::from(regex.is_match(&text.to_text())))
             }
             Expr::Case { operand, branches, otherwise, collation } => {
                 self.case(operand.as_deref(), branches, otherwise.as_deref(), *collation, row)
@@ -132,20 +142,6 @@ impl Context<'_> {
                 plan.answer(self, &question, row)
             }
         }
-    }
-
-    /// Whether a text matches a pattern, as `matches` says of two that are not NULL.
-    fn matched(
-        &self,
-        (text, pattern): (&Expr, &Expr),
-        row: &[Value],
-        matches: impl FnOnce(&str, &str) -> Result<bool>,
-    ) -> Result<Value> {
-        let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
-        if text.is_null() || pattern.is_null() {
-            return Ok(Value::Null);
-        }
-        matches(&text.to_text(), &pattern.to_text()).map(Value::from)
     }
 
     fn case(

@@ -51,7 +51,8 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Orde
         (Time(_), Time(_) | Text(_)) | (Text(_), Time(_)) => {
             match (to_time(&a.as_ref()), to_time(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                _ => return None,
+                // A text that is no time is compared as text.
+                _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
             }
         }
         (Double(_) | Text(_) | Bytes(_), _) | (_, Double(_) | Text(_) | Bytes(_)) => {

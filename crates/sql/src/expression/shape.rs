@@ -470,15 +470,15 @@ impl Typed {
     }
 
     /// The rank of its collation among those of a comparison: COLLATE names it, it is that of a
-    /// column, a cast or what is made of them, that of a literal or of decoded bytes, or that of a
-    /// number's text.
+    /// column, a cast or what is made of them, that of a literal or of a text that a function makes
+    /// of anything, or that of a number's text.
     fn collation_rank(&self) -> u8 {
         match &self.expr {
             Expr::Collated(_) => 0,
             Expr::Shown(_, ColumnType::Bit(_)) | Expr::Cast(..) => 1,
             Expr::Call(Scalar::Converted, ..) => 1,
             Expr::Shown(..) => 3,
-            Expr::Call(Scalar::Unhex | Scalar::FromBase64 | Scalar::Char, ..) => 2,
+            Expr::Call(call, ..) if call.makes_literals() => 2,
             expr if expr.is_constant() => 2,
             _ => 1,
         }

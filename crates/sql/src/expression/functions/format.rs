@@ -80,6 +80,18 @@ pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Text(format_number(&args[0], whole(&args[1]), &how)))
 }
 
+/// A double with so many digits behind the point, and zeros for those that its shortest form has
+/// not.
+fn exact_digits(number: f64, digits: usize) -> String {
+    let shortest = number.to_string();
+    let (whole, part) = shortest.split_once('.').unwrap_or((&shortest, ""));
+    match (part.len() <= digits, digits) {
+        (true, 0) => whole.to_owned(),
+        (true, _) => format!("{whole}.{part:0<digits$}"),
+        (false, _) => format!("{number:.digits$}"),
+    }
+}
+
 /// FORMAT: a number with so many digits behind the point, written as in a locale.
 fn format_number(value: &Value, digits: i64, locale: &Locale) -> String {
     let digits = digits.clamp(0, 30) as u8;
@@ -93,7 +105,7 @@ fn format_number(value: &Value, digits: i64, locale: &Locale) -> String {
             } else {
                 x
             };
-            format!("{rounded:.*}", usize::from(digits))
+            exact_digits(rounded, usize::from(digits))
         }
         other => to_decimal(&other.as_ref()).unwrap_or(Decimal::ZERO).round(digits).to_string(),
     };

@@ -241,6 +241,16 @@ scalars! {
 }
 
 impl Scalar {
+    /// Whether its text or its bytes have the collation of a literal, whatever its arguments have.
+    pub(crate) fn makes_literals(self) -> bool {
+        match self {
+            Scalar::Converted | Scalar::Encoded | Scalar::BytesText | Scalar::RegexpReplace => {
+                false
+            }
+            other => matches!(other.result(), ResultKind::Text | ResultKind::Bytes),
+        }
+    }
+
     /// Whether two calls with equal arguments may differ.
     pub(crate) fn is_volatile(self) -> bool {
         matches!(

@@ -386,7 +386,7 @@ fn export_set(args: &[Value], most: usize) -> Option<Value> {
 
 fn hex(value: &Value) -> String {
     match value {
-        Value::Float(_) | Value::Double(_) => {
+        Value::Float(_) | Value::Double(_) | Value::Decimal(_) => {
             let x = number(value);
             let bits = if x <= i64::MIN as f64 {
                 u64::MAX
@@ -395,8 +395,8 @@ fn hex(value: &Value) -> String {
             };
             format!("{bits:X}")
         }
-        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
-            format!("{:X}", bits_of(to_i128(&value.as_ref()).unwrap_or(i128::MAX)))
+        Value::Int(_) | Value::UInt(_) => {
+            format!("{:X}", bits_of(to_i128(&value.as_ref()).unwrap_or(0)))
         }
         other => bytes_of(other).iter().fold(String::new(), |mut out, byte| {
             let _ = write!(out, "{byte:02X}");

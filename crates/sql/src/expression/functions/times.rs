@@ -464,8 +464,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
         },
         S::TimeOf => match either(&args[0]) {
             Some(MomentOrSpan::At(at)) => Value::Time(at.time()),
-            Some(MomentOrSpan::Span(time)) => held(time.micros),
-            None => span(context, &args[0])?.map_or(Value::Null, Value::Time),
+            _ => span(context, &args[0])?.map_or(Value::Null, |time| held(time.micros)),
         },
         S::Timestamp => {
             let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };

@@ -82,7 +82,8 @@ impl Scalar {
             ResultKind::Like => {
                 let first = usize::from(self.takes(0) == b'n');
                 let binary = |arg: &Typed| arg.ty.is_binary() && !arg.is_null();
-                if args[first..].iter().any(binary) {
+                let nothing = args.len() > first && args[first..].iter().all(Typed::is_null);
+                if nothing || args[first..].iter().any(binary) {
                     ColumnType::VarBinary(65_535)
                 } else {
                     ColumnType::VarChar(16_383)
@@ -243,11 +244,12 @@ fn parsed_type(format: &Typed) -> ColumnType {
     }
 }
 
-/// All as text, all as they are where all are numbers, else all as doubles.
+/// All as text where all are texts, dates or times; all as they are where all are numbers, else all
+/// as doubles.
 fn alike(args: Vec<Typed>) -> Vec<Typed> {
-    let text = |arg: &Typed| (arg.ty.is_text() || arg.ty.is_binary()) && !arg.is_null();
+    let text = |arg: &Typed| arg.ty.is_text() || arg.ty.is_binary() || arg.is_temporal();
     if args.iter().all(|arg| text(arg) || arg.is_null()) {
-        return args;
+        return args.into_iter().map(Typed::shown).collect();
     }
     let args: Vec<Typed> = args.into_iter().map(Typed::counted).collect();
     let exact = |arg: &Typed| arg.ty.is_numeric() || arg.is_null();
