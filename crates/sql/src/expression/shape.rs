@@ -39,6 +39,12 @@ impl Typed {
         Typed { expr, ty, collation: Collation::Binary, nullable: self.nullable }
     }
 
+    /// A date or time that is given as text, as it is: the type stays that of the text.
+    pub(crate) fn as_moment(self) -> Typed {
+        let expr = Expr::Call(Scalar::MomentOf, vec![self.expr], Collation::Binary);
+        Typed { expr, ..self }
+    }
+
     /// Whether it is a BIT or a hexadecimal literal.
     pub(crate) fn is_bits(&self) -> bool {
         match self.ty {

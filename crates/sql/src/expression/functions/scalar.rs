@@ -204,6 +204,7 @@ scalars! {
     Addtime "addtime" 2 2 Own b"r",
     Subtime "subtime" 2 2 Own b"r",
     MomentNumber "number of a moment" 1 1 Own b"r",
+    MomentOf "moment of a text" 1 1 Own b"r",
     PeriodAdd "period_add" 2 2 Int b"n",
     PeriodDiff "period_diff" 2 2 Int b"n",
     Extract "extract" 2 2 Int b"r",
@@ -249,6 +250,44 @@ impl Scalar {
             }
             other => matches!(other.result(), ResultKind::Text | ResultKind::Bytes),
         }
+    }
+
+    /// Whether it reads a date or a time from its arguments.
+    pub(super) fn reads_moments(self) -> bool {
+        use Scalar as S;
+        matches!(
+            self,
+            S::UnixTimestamp
+                | S::DateOf
+                | S::TimeOf
+                | S::Timestamp
+                | S::Year
+                | S::Month
+                | S::Day
+                | S::Dayofmonth
+                | S::Hour
+                | S::Minute
+                | S::Second
+                | S::Microsecond
+                | S::Quarter
+                | S::Dayofweek
+                | S::Weekday
+                | S::Dayofyear
+                | S::Week
+                | S::Weekofyear
+                | S::Yearweek
+                | S::LastDay
+                | S::Dayname
+                | S::Monthname
+                | S::Datediff
+                | S::ToDays
+                | S::ToSeconds
+                | S::DateFormat
+                | S::TimeFormat
+                | S::TimeToSec
+                | S::Timestampdiff
+                | S::Extract
+        )
     }
 
     /// Whether two calls with equal arguments may differ.

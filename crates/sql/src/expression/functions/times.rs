@@ -497,7 +497,11 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             span(context, &args[0])?.map_or(Value::Null, |time| Value::Int(time.micros / SECOND))
         }
         S::Extract => extract_part(context, args)?,
-        S::MomentNumber => moment_number(&args[0].to_text()),
+        S::MomentNumber => {
+            let number = to_decimal(&moment_of(&args[0].to_text()).as_ref());
+            number.map_or(Value::Null, Value::Decimal)
+        }
+        S::MomentOf => moment_of(&args[0].to_text()),
         S::Timestampdiff => {
             let (Some(a), Some(b)) = (moment(context, &args[1])?, moment(context, &args[2])?)
             else {
@@ -541,8 +545,8 @@ fn add_time(call: Scalar, args: &[Value]) -> Value {
     }
 }
 
-/// The number of a date, a date and time, or a span that a function has written.
-fn moment_number(written: &str) -> Value {
+/// The date, the date and time, or the span that a function has written.
+fn moment_of(written: &str) -> Value {
     let value = match written.as_bytes().get(4) {
         Some(b'-') => DateTime::parse(written).map(|at| match written.contains(':') {
             true => Value::DateTime(at),
@@ -550,8 +554,7 @@ fn moment_number(written: &str) -> Value {
         }),
         _ => Time::parse(written).map(Value::Time),
     };
-    let number = value.and_then(|value| to_decimal(&value.as_ref()));
-    number.map_or(Value::Null, Value::Decimal)
+    value.unwrap_or_default()
 }
 
 /// EXTRACT: a part of a date and time, or of a span.

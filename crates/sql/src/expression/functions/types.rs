@@ -22,6 +22,7 @@ impl Scalar {
         let converts = matches!(self, Scalar::Bin | Scalar::Oct | Scalar::Conv);
         let take = |(at, arg): (usize, Typed)| match self.takes(at) {
             b't' if converts && at == 0 && arg.is_bits() => arg.by_member(),
+            b'r' if self.reads_moments() && arg.is_moment_text() => arg.as_moment(),
             b't' => arg.shown(),
             b'n' => arg.numbered(),
             _ if self == Scalar::Hex && !arg.ty.is_numeric() => arg.shown(),
@@ -221,11 +222,28 @@ fn fraction(arg: &Typed) -> u8 {
         (ColumnType::Decimal { scale, .. }, _) => (*scale).min(6),
         (ColumnType::Int { .. } | ColumnType::Year | ColumnType::Bit(_) | ColumnType::Date, _) => 0,
         (_, Expr::Const(Value::Null)) => 0,
-        (_, Expr::Const(Value::Text(text))) => {
-            text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
-        }
+        (_, Expr::Const(Value::Text(text))) => text_fraction(text),
+        (_, Expr::Call(Scalar::MomentOf, args, _)) => match &args[..] {
+            [Expr::Interval { date, amount, unit, .. }] => moved_fraction(date, amount, unit),
+            _ => 6,
+        },
         _ => 6,
     }
+}
+
+fn text_fraction(text: &str) -> u8 {
+    text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
+}
+
+/// Digits of a second in the text of a constant date that is moved by a constant interval; 6 where
+/// they are not known.
+fn moved_fraction(date: &Expr, amount: &Expr, unit: &str) -> u8 {
+    let whole = |value: &Expr| match value {
+        Expr::Const(Value::Text(text)) => text_fraction(text) == 0,
+        Expr::Const(Value::Int(_)) => true,
+        _ => false,
+    };
+    if whole(date) && whole(amount) && !unit.contains("micro") { 0 } else { 6 }
 }
 
 /// What a format reads: a date, a time, or both.
