@@ -6,9 +6,9 @@ INSERT INTO t (u, n) VALUES (1, 1), (2, 2), (NULL, 3), (NULL, 4);
 INSERT INTO t (u) VALUES (2);
 -- ERROR 1062 (23000): Duplicate entry '2' for key 't.u'
 INSERT IGNORE INTO t (u) VALUES (2), (5);
--- ok, 1 rows, id 7, 1 warnings
+-- ok, 1 rows, id 6, 1 warnings
 INSERT INTO t (u, v) VALUES (5, 'new') ON DUPLICATE KEY UPDATE v = VALUES(v), n = 7;
--- ok, 2 rows, id 7
+-- ok, 2 rows, id 6
 REPLACE INTO t (id, u, v) VALUES (1, 2, 'r');
 -- ok, 3 rows, id 1
 SELECT * FROM t ORDER BY id;
@@ -16,7 +16,7 @@ SELECT * FROM t ORDER BY id;
 -- 1 | 2 | r | NULL
 -- 3 | NULL | d | 3
 -- 4 | NULL | d | 4
--- 7 | 5 | new | 7
+-- 6 | 5 | new | 7
 INSERT INTO t (v) VALUES (NULL);
 -- ERROR 1048 (23000): Column 'v' cannot be null
 INSERT INTO t (v) VALUES ('toolong');
@@ -38,7 +38,7 @@ SELECT * FROM t ORDER BY id;
 -- 1 | 12 | same | NULL
 -- 3 | NULL | same | 3
 -- 4 | NULL | d | 4
--- 7 | 15 | new | 8
+-- 6 | 15 | new | 8
 SELECT id FROM t WHERE u = 12;
 -- [id]
 -- 1
@@ -55,7 +55,7 @@ DELETE FROM t;
 SAVEPOINT a;
 -- ok, 0 rows
 INSERT INTO t (u) VALUES (100);
--- ok, 1 rows, id 10
+-- ok, 1 rows, id 8
 ROLLBACK TO a;
 -- ok, 0 rows
 SELECT COUNT(*) FROM t;
@@ -98,7 +98,7 @@ CREATE UNIQUE INDEX once ON t (extra);
 -- ERROR 1062 (23000): Duplicate entry '9' for key 't.once'
 SHOW CREATE TABLE t;
 -- [Table, Create Table]
--- t | CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `u` int DEFAULT NULL,\n  `v` varchar(40) DEFAULT NULL,\n  `extra` int NOT NULL DEFAULT '9',\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`),\n  KEY `by_v` (`v`)\n) ENGINE=TIERED AUTO_INCREMENT=12 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
+-- t | CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `u` int DEFAULT NULL,\n  `v` varchar(40) DEFAULT NULL,\n  `extra` int NOT NULL DEFAULT '9',\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`),\n  KEY `by_v` (`v`)\n) ENGINE=TIERED AUTO_INCREMENT=10 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci
 RENAME TABLE t TO s;
 -- ok, 0 rows
 TRUNCATE TABLE s;

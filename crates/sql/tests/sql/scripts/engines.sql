@@ -191,10 +191,10 @@ INSERT INTO m (a, u) VALUES (5, 10);
 INSERT INTO m (a, u) VALUES (0, 50);
 -- ERROR 3819 (23000): Check constraint 'positive' is violated.
 INSERT INTO m (a, u) VALUES (6, 60);
--- ok, 1 rows, id 7
+-- ok, 1 rows, id 6
 SELECT MAX(id) FROM m;
 -- [MAX(id)]
--- 7
+-- 6
 CHECK TABLE m;
 -- [Table, Op, Msg_type, Msg_text]
 -- test.m | check | status | OK
@@ -202,13 +202,13 @@ ALTER TABLE m ENGINE = 'tiered', ADD COLUMN c INT DEFAULT 7 AFTER id, DROP INDEX
 -- ok, 0 rows
 SHOW CREATE TABLE n;
 -- [Table, Create Table]
--- n | CREATE TABLE `n` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `c` int DEFAULT '7',\n  `a` int NOT NULL,\n  `b` varchar(20) DEFAULT NULL,\n  `at` timestamp NULL DEFAULT NULL,\n  `u` int DEFAULT NULL,\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`),\n  KEY `b` (`b`),\n  CONSTRAINT `positive` CHECK (a > 0)\n) ENGINE=TIERED AUTO_INCREMENT=8 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='moved'
+-- n | CREATE TABLE `n` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `c` int DEFAULT '7',\n  `a` int NOT NULL,\n  `b` varchar(20) DEFAULT NULL,\n  `at` timestamp NULL DEFAULT NULL,\n  `u` int DEFAULT NULL,\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`u`),\n  KEY `b` (`b`),\n  CONSTRAINT `positive` CHECK (a > 0)\n) ENGINE=TIERED AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='moved'
 SELECT * FROM n ORDER BY id;
 -- [id, c, a, b, at, u]
 -- 1 | 7 | 3 | c | 2024-01-02 03:04:05 | 30
 -- 2 | 7 | 1 | a | NULL | 10
 -- 4 | 7 | 4 | d | NULL | NULL
--- 7 | 7 | 6 | NULL | NULL | 60
+-- 6 | 7 | 6 | NULL | NULL | 60
 SELECT id FROM n FORCE INDEX (b) WHERE b = 'd';
 -- [id]
 -- 4
