@@ -4,9 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::convert::{
-    number_prefix, time_prefix, to_datetime, to_decimal, to_double, to_time,
-};
+use crate::convert::{number_prefix, time_prefix, to_datetime, to_decimal, to_double, to_time};
 use crate::decimal::{DIGITS_MAX, SCALE_MAX};
 use crate::{Decimal, Value, ValueRef};
 

@@ -5,10 +5,10 @@ use spillway_types::{Collation, Decimal, Value};
 
 use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::{Expr, Op};
 use crate::expression::arithmetic::arithmetic;
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of_value, number, whole};
+use crate::expression::{Expr, Op};
 
 fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
     if number.is_finite() {

@@ -83,8 +83,7 @@ impl Scalar {
             ResultKind::Like => {
                 let first = usize::from(self.takes(0) == b'n');
                 let binary = |arg: &Typed| arg.ty.is_binary() && !arg.is_null();
-                let nothing =
-                    self == Scalar::MakeSet && args[first..].iter().all(Typed::is_null);
+                let nothing = self == Scalar::MakeSet && args[first..].iter().all(Typed::is_null);
                 if nothing || args[first..].iter().any(binary) {
                     ColumnType::VarBinary(65_535)
                 } else {

@@ -62,7 +62,9 @@ impl Binder<'_> {
                 // A subquery's column may be of any make, so it is not told as a column.
                 expr: match plan.literal_bytes(at) {
                     Some(literal) => literal.clone(),
-                    None => Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
+                    None => {
+                        Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone())
+                    }
                 },
                 ty: plan.columns[at].column_type.clone(),
                 collation: plan.columns[at].collation,
