@@ -231,6 +231,7 @@ impl ColumnType {
             }
             ColumnType::Enum(names) => Value::Text(names.first().cloned().unwrap_or_default()),
             ColumnType::Json => Value::Text("null".to_owned()),
+            ColumnType::Binary(len) => Value::Bytes(vec![0; *len as usize]),
             _ if self.is_binary() => Value::Bytes(Vec::new()),
             _ => Value::Text(String::new()),
         }

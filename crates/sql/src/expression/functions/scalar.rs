@@ -139,7 +139,7 @@ scalars! {
     Uuid "uuid" 0 0 Text b"t",
     ToBase64 "to_base64" 1 1 Text b"t",
     FromBase64 "from_base64" 1 1 Bytes b"t",
-    Soundex "soundex" 1 1 Text b"t",
+    Soundex "soundex" 1 1 Like b"t",
     ExportSet "export_set" 3 5 Like b"ntttn",
     MakeSet "make_set" 2 999 Like b"nt",
     RegexpLike "regexp_like" 2 3 Int b"t",

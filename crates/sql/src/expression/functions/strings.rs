@@ -532,7 +532,10 @@ pub(super) fn text_function(
         }
         S::Insert => insert(args),
         S::Quote => quote(&args[0]),
-        S::Soundex => Value::Text(soundex(&first())),
+        S::Soundex => match &args[0] {
+            Value::Bytes(_) => Value::Bytes(soundex(&first()).into_bytes()),
+            _ => Value::Text(soundex(&first())),
+        },
         S::ExportSet => fitting(export_set(args, most())),
         S::RegexpLike => {
             let regex = context.patterns.get(&text(&args[1]), collation)?;

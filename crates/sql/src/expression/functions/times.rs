@@ -343,13 +343,11 @@ fn make_time(context: &Context<'_>, args: &[Value]) -> Result<Value> {
 
 fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     let (shown, format) = (text(&args[0]), text(&args[1]));
-    let Some((date, span, all)) = parse_moment(&shown, &format) else {
-        context.raise(SqlError::new(
-            1411,
-            format!("Incorrect datetime value: '{shown}' for function str_to_date"),
-        ))?;
-        return Ok(Value::Null);
+    let wrong = || {
+        let text = format!("Incorrect datetime value: '{shown}' for function str_to_date");
+        context.raise(SqlError::new(1411, text)).map(|()| Value::Null)
     };
+    let Some((date, span, all)) = parse_moment(&shown, &format) else { return wrong() };
     if !all {
         context
             .raise(SqlError::new(1292, format!("Truncated incorrect datetime value: '{shown}'")))?;
@@ -369,6 +367,7 @@ fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
                 Value::Date(date)
             }
         }
+        _ if context.variables.borrow().often.no_zero_date => return wrong(),
         _ => Value::Null,
     })
 }
