@@ -34,7 +34,7 @@ impl Session {
         let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
         let at = |index: usize| words.get(index).map_or("", String::as_str);
         if first != "show" {
-            self.warnings.clear();
+            self.diagnostics.clear();
         }
         match first {
             "commit"
@@ -344,9 +344,10 @@ impl Session {
             && (matches!(at(1), "warnings" | "errors")
                 || (at(1) == "count" && matches!(at(5), "warnings" | "errors")))
         {
-            return self.show_warnings(plain, more, sink);
+            let (columns, rows) = self.diagnostics.show(plain)?;
+            return self.send(&columns, rows, more, sink);
         }
-        self.warnings.clear();
+        self.diagnostics.clear();
         let global = at(1) == "global";
         let lines = if words.iter().any(|word| word == "variables") {
             self.variable_lines(global)

@@ -11,6 +11,7 @@ mod catalog_cache;
 mod compiled;
 mod counters;
 mod ddl;
+mod diagnostics;
 mod instance;
 mod large_values;
 mod login;
@@ -25,7 +26,6 @@ mod set;
 mod stalls;
 mod transactions;
 mod variable_values;
-mod warnings;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ use sqlparser::ast;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::catalog::AccountLimits;
 use crate::dml::Changed;
-use crate::errors::{Result, SqlError, Warning};
+use crate::errors::{Result, SqlError};
 use crate::expression::Room;
 use crate::information_schema::Labels;
 use crate::parser::{self, RowSource, Statement, TextMode};
@@ -53,6 +53,7 @@ use crate::privilege::Connected;
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
 use compiled::{Left, RowStatement, Shapes, Slot, StatementInput, is_rows};
+use diagnostics::DiagnosticsArea;
 use metadata::HeldLocks;
 use prepared::PreparedStatement;
 
@@ -87,9 +88,7 @@ pub struct Session {
     statements: FxHashMap<u32, PreparedStatement>,
     statements_next: u32,
     named: HashMap<String, u32>,
-    warnings: Vec<Warning>,
-    /// Whether the warnings are those of the statement before, which a query may still ask for.
-    stale_warnings: bool,
+    diagnostics: DiagnosticsArea,
     multi_statements: bool,
     process: Arc<Process>,
     shapes: Shapes,
@@ -198,8 +197,7 @@ impl Instance {
             statements: FxHashMap::default(),
             statements_next: 1,
             named: HashMap::new(),
-            warnings: Vec::new(),
-            stale_warnings: false,
+            diagnostics: DiagnosticsArea::default(),
             multi_statements: true,
             process,
             shapes: Shapes::default(),
@@ -272,15 +270,11 @@ impl Session {
                 // Statements that the one before has made ready do not wait for this one.
                 spillway_base::thread::blocking(|| ());
             }
-            let bound = parser::Depth::of_tokens(&tokens).inspect_err(|error| {
-                self.warnings.clear();
-                self.note_error(error);
-            })?;
+            let bound = parser::Depth::of_tokens(&tokens)
+                .inspect_err(|error| self.diagnostics.note_parse_error(error))?;
             bound.run(|| {
-                let parsed = parser::parse(tokens, &mut memory).inspect_err(|error| {
-                    self.warnings.clear();
-                    self.note_error(error);
-                })?;
+                let parsed = parser::parse(tokens, &mut memory)
+                    .inspect_err(|error| self.diagnostics.note_parse_error(error))?;
                 if parsed.params > 0 {
                     return Err(SqlError::syntax("near '?'"));
                 }
@@ -374,7 +368,7 @@ impl Session {
         drop(variables);
         self.statements.clear();
         self.named.clear();
-        self.warnings.clear();
+        self.diagnostics.clear();
         self.autocommit = self.variables.borrow().flag("autocommit");
         self.next_isolation = None;
         self.next_read_only = None;
@@ -396,6 +390,11 @@ impl Session {
             RowStatement::Query(plan) => Ok(plan.columns.clone()),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Notes what a statement that goes on has met, or a connection before its first.
+    pub fn warn(&mut self, error: SqlError) {
+        self.diagnostics.warn(error, &self.variables.borrow());
     }
 
     /// The session's state, as the protocol reports it.
@@ -435,7 +434,7 @@ impl Session {
             } else {
                 changed.explicit_id
             },
-            warnings: self.warnings.len().min(usize::from(u16::MAX)) as u16,
+            warnings: self.diagnostics.count().min(usize::from(u16::MAX)) as u16,
             status: Status { more_results: more, ..self.status() },
             info: changed.info,
         }
@@ -494,10 +493,8 @@ impl Session {
         let ledger = self.ledger.take();
         let stalls = stall::attach(ledger.unwrap_or_else(|| self.process.stalls.clone()));
         if slot.sql().is_some_and(is_rows) {
-            self.stale_warnings = true;
-            if !matches!(slot.sql(), Some(ast::Statement::Query(_))) {
-                self.forget_warnings();
-            }
+            let is_query = matches!(slot.sql(), Some(ast::Statement::Query(_)));
+            self.diagnostics.begin_statement(is_query);
             let outcome = self.run_rows(slot, given, left, more, sink);
             return self.ran(outcome, stalls);
         }
@@ -511,8 +508,7 @@ impl Session {
                 outcome
             }
             Statement::Sql(statement) => {
-                self.stale_warnings = true;
-                self.forget_warnings();
+                self.diagnostics.begin_statement(false);
                 self.run_other(statement, more, sink)
             }
         };
@@ -550,11 +546,11 @@ impl Session {
         if self.left.is_some() {
             return outcome;
         }
-        self.forget_warnings();
+        self.diagnostics.forget_stale();
         self.process.end();
         if let Err(error) = &mut outcome {
             self.name_table(error);
-            self.note_error(error);
+            self.diagnostics.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {
                 self.end_transaction();

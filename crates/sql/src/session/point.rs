@@ -83,14 +83,13 @@ impl Session {
                 self.running = Some((usual.isolation, usual.read_only));
             }
             drop(variables);
-            self.warnings.clear();
-            self.stale_warnings = false;
+            self.diagnostics.clear();
             self.process.stalls.waits_into(&mut self.stalls_before);
             self.process.ran.was_point();
             sink.end_rows(&self.outcome(Changed::default(), more))
         });
         if let Err(error) = &outcome {
-            self.note_error(error);
+            self.diagnostics.note_error(error);
             self.variables.borrow_mut().row_count = -1;
         }
         Some(outcome)

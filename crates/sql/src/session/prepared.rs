@@ -51,10 +51,7 @@ impl Session {
         mut memory: parser::TextMemory,
     ) -> Result<Prepared> {
         let parser::Parsed { statement, params, depth } = parser::parse(tokens, &mut memory)
-            .inspect_err(|error| {
-                self.warnings.clear();
-                self.note_error(error);
-            })?;
+            .inspect_err(|error| self.diagnostics.note_parse_error(error))?;
         if let Statement::Own(first, _) = &statement
             && ["prepare", "execute", "deallocate"].contains(&first.as_str())
         {

@@ -221,7 +221,7 @@ impl Session {
         (alone, deadline): (bool, Option<Duration>),
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
-        self.forget_warnings();
+        self.diagnostics.forget_stale();
         let Some(txn) = &self.txn else {
             return Err(SqlError::new(1105, "no transaction is open"));
         };

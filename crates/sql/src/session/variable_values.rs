@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use spillway_types::{Collation, Value};
 
 use super::Session;
-use crate::errors::WarningLevel;
 use crate::planner::{FULL_GROUP_BY, INDEX_ONLY, LITERALS};
 use crate::variables::{ALIASES, Variables, canonical};
 
@@ -33,11 +32,9 @@ impl Session {
         let text = match (scope, canonical(name)) {
             ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
             (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
-            (_, "warning_count") => return Some(Value::Int(self.warnings.len() as i64)),
+            (_, "warning_count") => return Some(Value::Int(self.diagnostics.count() as i64)),
             (_, "error_count") => {
-                let errors =
-                    self.warnings.iter().filter(|warning| warning.level == WarningLevel::Error);
-                return Some(Value::Int(errors.count() as i64));
+                return Some(Value::Int(self.diagnostics.error_count() as i64));
             }
             (_, "autocommit") => return Some(Value::from(self.autocommit)),
             (_, name) => variables.system.get(name).cloned()?,
