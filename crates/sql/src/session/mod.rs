@@ -100,8 +100,6 @@ pub struct Session {
     stalls_before: Waits,
     /// What waits are counted in while a statement runs; the process has it, too.
     ledger: Option<Arc<Ledger>>,
-    /// Whether anything of the running statement's result has reached its client.
-    told: Cell<bool>,
     /// Whether the plan made last asked for a system variable: it may be another when the statement
     /// runs again.
     asked: Cell<bool>,
@@ -206,7 +204,6 @@ impl Instance {
             connection_status: Vec::new(),
             stalls_before: Waits::default(),
             ledger: None,
-            told: Cell::new(false),
             asked: Cell::new(false),
             all_rights: Cell::new(0),
             limits_seen: Cell::default(),

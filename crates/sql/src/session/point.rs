@@ -14,13 +14,15 @@
 //!   have to wait, or if anything unexpected happens, errors included, the point read is abandoned
 //!   before it has sent or changed anything, and the statement takes the general path.
 
+use std::cell::Cell;
+
 use spillway_base::engine::Access;
 use spillway_types::Value;
 
 use super::Session;
 use super::compiled::{Compiled, RowStatement, Slot};
 use super::metadata::{MetadataLockMode, TableLock};
-use super::run::Telling;
+use super::run::RowSender;
 use crate::api::ResultSink;
 use crate::dml::Changed;
 use crate::errors::Result;
@@ -121,13 +123,13 @@ impl Session {
             return None;
         }
         let found = self.find_point(point, &key, &mut row)?;
-        self.told.set(false);
-        let mut telling = Telling::of(&self.told, plan, 1, sink);
-        if found && let Err(error) = point.give(&row, self.instance.hands_fields_on(), &mut telling)
+        let sent = Cell::new(false);
+        let mut sender = RowSender::new(&sent, plan, 1, sink);
+        if found && let Err(error) = point.give(&row, self.instance.hands_fields_on(), &mut sender)
         {
-            return self.told.get().then_some(Err(error));
+            return sent.get().then_some(Err(error));
         }
-        Some(telling.end())
+        Some(sender.finish())
     }
 
     /// Looks the row up, and answers whether it is there; `None` where that is not known at once.

@@ -189,28 +189,6 @@ impl Session {
         }
     }
 
-    /// Runs a bound statement once. Returns what it changed, or `None` for a result set.
-    fn run_bound(
-        &self,
-        context: &Context<'_>,
-        statement: &RowStatement,
-        given: &mut StatementInput<'_, '_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Option<Changed>> {
-        match statement {
-            RowStatement::Query(plan) => self.select(context, plan, sink).map(|()| None),
-            RowStatement::Insert(plan) => {
-                if let Some(rows) = &mut given.rows {
-                    rows.rewind();
-                }
-                let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
-                plan.run(context, rows).map(Some)
-            }
-            RowStatement::Change(plan) => plan.run(context).map(Some),
-            RowStatement::Joined(plan) => plan.run(context).map(Some),
-        }
-    }
-
     /// Runs a query or a change, and undoes a failed one. Returns what it changed, or `None` for a
     /// result set, which the caller ends. `alone` says whether the transaction ends with it, and
     /// `deadline` when a query must have ended.
@@ -231,7 +209,7 @@ impl Session {
         let (start, read) = (txn.savepoint(), txn.reads_mark());
         for attempt in 0.. {
             txn.begin_statement();
-            self.told.set(false);
+            let sent = Cell::new(false);
             self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.starts_over = attempt < executor::STARTS_MAX;
@@ -242,7 +220,7 @@ impl Session {
                 context.shares =
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
-            let outcome = self.run_bound(&context, &ready.compiled.body, &mut given, sink);
+            let outcome = ready.compiled.body.run(&context, &mut given, &sent, sink);
             let warnings = context.warnings.into_inner();
             match outcome {
                 Err(error) if error.starts_over => {
@@ -251,7 +229,7 @@ impl Session {
                     self.variables.borrow_mut().user.undo();
                 }
                 // A statement that has sent rows to the client cannot start again.
-                Err(error) if error.conflict && !self.told.get() && attempt < RESTARTS => {
+                Err(error) if error.conflict && !sent.get() && attempt < RESTARTS => {
                     txn.rollback_to(start);
                     txn.forget_reads(read);
                     if !had_snapshot {
@@ -334,46 +312,6 @@ impl Session {
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
-    /// Sends a query's rows. It holds those of a locking read back until the client may see them
-    /// (DESIGN, D2).
-    pub(super) fn select(
-        &self,
-        context: &Context<'_>,
-        plan: &query_plan::QueryPlan,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let most = match plan.limit {
-            None => self.variables.borrow().often.rows_max,
-            Some(_) => u64::MAX,
-        };
-        let mut count = 0;
-        if plan.is_locking() || context.txn.has_writes() {
-            let mut rows = executor::Spool::new(context);
-            executor::run_query(context, plan, &mut |row| {
-                if count < most {
-                    count += 1;
-                    rows.push(row)?;
-                }
-                Ok(count < most || plan.counted)
-            })?;
-            context.txn.wait_until_told()?;
-            self.told.set(true);
-            sink.columns(&plan.columns)?;
-            rows.each(|row| {
-                let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-                sink.row(&refs)
-            })?;
-        } else {
-            context.txn.wait_until_readable()?;
-            let mut telling = Telling::of(&self.told, plan, most, sink);
-            executor::run_refs(context, plan, &mut telling)?;
-            count = telling.end()?;
-        }
-        let found = if plan.counted { context.found.get() } else { count };
-        self.variables.borrow_mut().found_rows = found;
-        Ok(())
-    }
-
     pub(super) fn explain(
         &mut self,
         statement: &ast::Statement,
@@ -412,38 +350,103 @@ impl Session {
     }
 }
 
+impl RowStatement {
+    /// Runs the statement once. Returns what it changed, or `None` for a result set. It sets `sent`
+    /// when a part of the result may have reached the client.
+    fn run(
+        &self,
+        context: &Context<'_>,
+        given: &mut StatementInput<'_, '_>,
+        sent: &Cell<bool>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<Changed>> {
+        match self {
+            RowStatement::Query(plan) => select(context, plan, sent, sink).map(|()| None),
+            RowStatement::Insert(plan) => {
+                if let Some(rows) = &mut given.rows {
+                    rows.rewind();
+                }
+                let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
+                plan.run(context, rows).map(Some)
+            }
+            RowStatement::Change(plan) => plan.run(context).map(Some),
+            RowStatement::Joined(plan) => plan.run(context).map(Some),
+        }
+    }
+}
+
+/// Sends a query's rows. It holds those of a locking read back until the client may see them
+/// (DESIGN, D2).
+fn select(
+    context: &Context<'_>,
+    plan: &query_plan::QueryPlan,
+    sent: &Cell<bool>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let most = match plan.limit {
+        None => context.variables.borrow().often.rows_max,
+        Some(_) => u64::MAX,
+    };
+    let mut count = 0;
+    if plan.is_locking() || context.txn.has_writes() {
+        let mut rows = executor::Spool::new(context);
+        executor::run_query(context, plan, &mut |row| {
+            if count < most {
+                count += 1;
+                rows.push(row)?;
+            }
+            Ok(count < most || plan.counted)
+        })?;
+        context.txn.wait_until_told()?;
+        sent.set(true);
+        sink.columns(&plan.columns)?;
+        rows.each(|row| {
+            let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+            sink.row(&refs)
+        })?;
+    } else {
+        context.txn.wait_until_readable()?;
+        let mut sender = RowSender::new(sent, plan, most, sink);
+        executor::run_refs(context, plan, &mut sender)?;
+        count = sender.finish()?;
+    }
+    let found = if plan.counted { context.found.get() } else { count };
+    context.variables.borrow_mut().found_rows = found;
+    Ok(())
+}
+
 /// Sends a query's rows to the client as they come.
-pub(super) struct Telling<'t> {
+pub(super) struct RowSender<'t> {
     /// Whether anything was sent.
-    told: &'t Cell<bool>,
+    sent: &'t Cell<bool>,
     plan: &'t query_plan::QueryPlan,
-    /// The most that are reported.
+    /// The most rows that are sent.
     most: u64,
     count: u64,
     sink: &'t mut dyn ResultSink,
 }
 
-impl<'t> Telling<'t> {
-    pub(super) fn of(
-        told: &'t Cell<bool>,
+impl<'t> RowSender<'t> {
+    pub(super) fn new(
+        sent: &'t Cell<bool>,
         plan: &'t query_plan::QueryPlan,
         most: u64,
         sink: &'t mut dyn ResultSink,
-    ) -> Telling<'t> {
-        Telling { told, plan, most, count: 0, sink }
+    ) -> RowSender<'t> {
+        RowSender { sent, plan, most, count: 0, sink }
     }
 
-    /// There are no more. Answers how many there were.
-    pub(super) fn end(self) -> Result<u64> {
-        if !self.told.replace(true) {
+    /// There are no more rows. Returns how many there were.
+    pub(super) fn finish(self) -> Result<u64> {
+        if !self.sent.replace(true) {
             self.sink.columns_of(PlanId(self.plan.id), &self.plan.columns)?;
         }
         Ok(self.count)
     }
 
     #[inline]
-    fn tell(&mut self, row: impl FnOnce(&mut dyn ResultSink) -> Result<()>) -> Result<bool> {
-        if !self.told.replace(true) {
+    fn send(&mut self, row: impl FnOnce(&mut dyn ResultSink) -> Result<()>) -> Result<bool> {
+        if !self.sent.replace(true) {
             self.sink.columns_of(PlanId(self.plan.id), &self.plan.columns)?;
         }
         if self.count == self.most {
@@ -455,12 +458,12 @@ impl<'t> Telling<'t> {
     }
 }
 
-impl executor::TakeRow for Telling<'_> {
+impl executor::TakeRow for RowSender<'_> {
     fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool> {
-        self.tell(|sink| sink.row(values))
+        self.send(|sink| sink.row(values))
     }
 
     fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool> {
-        self.tell(|sink| sink.fields(fields))
+        self.send(|sink| sink.fields(fields))
     }
 }
