@@ -23,7 +23,7 @@ mod refreshing;
 mod run;
 mod server_hooks;
 mod set;
-mod stalls;
+mod status_variables;
 mod transactions;
 mod variable_values;
 
@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use spillway::{Isolation, Savepoint, Spare, Transaction, TransactionOptions};
-use spillway_base::stall::{self, Attached, Ledger, Waits};
+use spillway_base::stall::Attached;
 use spillway_base::thread;
 use spillway_inspect::Names;
 use spillway_types::{Collation, Value};
@@ -56,6 +56,7 @@ use compiled::{Left, RowStatement, Shapes, Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
 use metadata::HeldLocks;
 use prepared::PreparedStatement;
+use status_variables::StatusVariables;
 
 pub use instance::Instance;
 pub use login::Account;
@@ -95,11 +96,7 @@ pub struct Session {
     connection_id: u64,
     /// How often a variable was set.
     assignments: u64,
-    connection_status: Vec<(String, String)>,
-    /// What it had waited for when the last statement began that was no SHOW.
-    stalls_before: Waits,
-    /// What waits are counted in while a statement runs; the process has it, too.
-    ledger: Option<Arc<Ledger>>,
+    status: StatusVariables,
     /// Whether the plan made last asked for a system variable: it may be another when the statement
     /// runs again.
     asked: Cell<bool>,
@@ -201,9 +198,7 @@ impl Instance {
             shapes: Shapes::default(),
             connection_id,
             assignments: 0,
-            connection_status: Vec::new(),
-            stalls_before: Waits::default(),
-            ledger: None,
+            status: StatusVariables::default(),
             asked: Cell::new(false),
             all_rights: Cell::new(0),
             limits_seen: Cell::default(),
@@ -353,10 +348,9 @@ impl Session {
         };
         self.variables.swap(&fresh.variables);
         std::mem::swap(&mut self.process, &mut fresh.process);
-        self.stalls_before = Waits::default();
-        // Both are of the process that was.
+        self.status.reset_waits();
+        // It is of the process that was.
         self.spare = None;
-        self.ledger = None;
         drop(fresh);
         self.process.doing.lock().database.clone_from(&database);
         let mut variables = self.variables.borrow_mut();
@@ -464,7 +458,7 @@ impl Session {
         };
         process.begin(account.as_deref().map_or(called, Called::Text));
         if !only_shows(&slot.statement) {
-            process.stalls.waits_into(&mut self.stalls_before);
+            self.status.begin_statement(&process.stalls);
         }
         self.run_begun(slot, StatementInput { params, rows }, None, more, sink)
     }
@@ -487,8 +481,7 @@ impl Session {
         if left.is_some() || !self.is_brief(slot) {
             thread::long_ahead();
         }
-        let ledger = self.ledger.take();
-        let stalls = stall::attach(ledger.unwrap_or_else(|| self.process.stalls.clone()));
+        let stalls = self.status.attach(&self.process.stalls);
         if slot.sql().is_some_and(is_rows) {
             let is_query = matches!(slot.sql(), Some(ast::Statement::Query(_)));
             self.diagnostics.begin_statement(is_query);
@@ -539,7 +532,7 @@ impl Session {
 
     /// Ends a statement that has run, unless it was left.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
-        self.ledger = stalls.detach();
+        self.status.detach(stalls);
         if self.left.is_some() {
             return outcome;
         }

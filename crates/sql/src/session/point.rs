@@ -86,7 +86,7 @@ impl Session {
             }
             drop(variables);
             self.diagnostics.clear();
-            self.process.stalls.waits_into(&mut self.stalls_before);
+            self.status.begin_statement(&self.process.stalls);
             self.process.ran.was_point();
             sink.end_rows(&self.outcome(Changed::default(), more))
         });

@@ -155,20 +155,6 @@ impl Session {
 
     /// What SHOW STATUS says of this session's connection alone.
     pub fn set_connection_status(&mut self, lines: Vec<(String, String)>) {
-        self.connection_status = lines;
-    }
-
-    /// The lines of SHOW STATUS.
-    pub(super) fn status_lines(&self, global: bool) -> Vec<(String, String)> {
-        let mut lines = self.instance.status_lines();
-        lines.extend(self.instance.front_status());
-        if !global {
-            // The session's own, under the names that those of all sessions have.
-            lines.retain(|(name, _)| !name.starts_with("Spillway_stall_"));
-            lines.extend(self.stall_lines());
-            lines.extend(self.connection_status.iter().cloned());
-        }
-        lines.sort();
-        lines
+        self.status.set_connection(lines);
     }
 }
