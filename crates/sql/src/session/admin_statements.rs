@@ -352,7 +352,7 @@ impl Session {
         let lines = if words.iter().any(|word| word == "variables") {
             self.variable_lines(global)
         } else if words.iter().any(|word| word == "status") {
-            self.status.lines(&self.instance, &self.process.stalls, global)
+            self.status_variables.lines(&self.instance, &self.process.stalls, global)
         } else {
             Vec::new()
         };

@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use spillway::Budget;
@@ -326,17 +325,6 @@ impl Compiled {
 pub(super) struct StatementInput<'a, 'r> {
     pub(super) params: &'a [Value],
     pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
-}
-
-/// A statement that was left while it stands in line for a row.
-pub(super) struct Left {
-    pub(super) slot: Slot,
-    pub(super) params: Vec<Value>,
-    /// Whether its transaction began with it.
-    pub(super) opened: bool,
-    pub(super) times: usize,
-    /// When it must have ended, which does not move while it waits.
-    pub(super) deadline: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod run;
 mod server_hooks;
 mod set;
 mod status_variables;
+mod suspension;
 mod transactions;
 mod variable_values;
 
@@ -52,11 +53,12 @@ use crate::parser::{self, RowSource, Statement, TextMode};
 use crate::privilege::Connected;
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
-use compiled::{Left, RowStatement, Shapes, Slot, StatementInput, is_rows};
+use compiled::{RowStatement, Shapes, Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
 use metadata::HeldLocks;
 use prepared::PreparedStatement;
 use status_variables::StatusVariables;
+use suspension::{SuspendedStatement, Suspension};
 
 pub use instance::Instance;
 pub use login::Account;
@@ -96,7 +98,7 @@ pub struct Session {
     connection_id: u64,
     /// How often a variable was set.
     assignments: u64,
-    status: StatusVariables,
+    status_variables: StatusVariables,
     /// Whether the plan made last asked for a system variable: it may be another when the statement
     /// runs again.
     asked: Cell<bool>,
@@ -108,10 +110,7 @@ pub struct Session {
     limits_seen: Cell<(u64, AccountLimits)>,
     /// Its account's connection, where a client has connected.
     connected: Option<Connected>,
-    /// Where it is set, statements that have to wait for a row are left.
-    waker: Option<Waker>,
-    /// The one that was.
-    left: Option<Left>,
+    suspension: Suspension,
     room: Room,
 }
 
@@ -198,13 +197,12 @@ impl Instance {
             shapes: Shapes::default(),
             connection_id,
             assignments: 0,
-            status: StatusVariables::default(),
+            status_variables: StatusVariables::default(),
             asked: Cell::new(false),
             all_rights: Cell::new(0),
             limits_seen: Cell::default(),
             connected: None,
-            waker: None,
-            left: None,
+            suspension: Suspension::default(),
             room: Room::default(),
         }
     }
@@ -285,14 +283,16 @@ impl Session {
     /// statement.
     pub fn set_waker(&mut self, waker: Waker) {
         self.process.cancel.set_waker(waker.clone());
-        self.waker = Some(waker);
+        self.suspension.set_waker(waker);
     }
 
     /// Until when, by [`spillway_base::clock::now`], a suspended statement waits; the session has
     /// no other meanwhile. `None` if there is none.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
-        self.left.as_ref()?;
+        if !self.suspension.is_suspended() {
+            return None;
+        }
         Some(self.txn.as_ref().and_then(|txn| txn.waits_until()).unwrap_or_default())
     }
 
@@ -301,13 +301,13 @@ impl Session {
     /// # Errors
     /// As [`Session::query`]; it may be left again.
     pub fn resume(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
-        let Some(mut left) = self.left.take() else { return Ok(()) };
-        let params = std::mem::take(&mut left.params);
-        let mut slot = left.slot.take();
+        let Some(mut suspended) = self.suspension.take() else { return Ok(()) };
+        let params = std::mem::take(&mut suspended.params);
+        let mut slot = suspended.slot.take();
         let depth = slot.depth;
         depth.run(|| {
             let given = StatementInput { params: &params, rows: None };
-            self.run_begun(&mut slot, given, Some(left), false, sink)
+            self.run_begun(&mut slot, given, Some(suspended), false, sink)
         })
     }
 
@@ -348,7 +348,7 @@ impl Session {
         };
         self.variables.swap(&fresh.variables);
         std::mem::swap(&mut self.process, &mut fresh.process);
-        self.status.reset_waits();
+        self.status_variables.reset_waits();
         // It is of the process that was.
         self.spare = None;
         drop(fresh);
@@ -392,8 +392,7 @@ impl Session {
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            in_transaction: self.txn.is_some()
-                && self.left.as_ref().is_none_or(|left| !left.opened),
+            in_transaction: self.txn.is_some() && !self.suspension.opened_transaction(),
             autocommit: self.autocommit,
             no_backslash_escapes: self.mode().no_backslash_escapes,
             more_results: false,
@@ -458,7 +457,7 @@ impl Session {
         };
         process.begin(account.as_deref().map_or(called, Called::Text));
         if !only_shows(&slot.statement) {
-            self.status.begin_statement(&process.stalls);
+            self.status_variables.begin_statement(&process.stalls);
         }
         self.run_begun(slot, StatementInput { params, rows }, None, more, sink)
     }
@@ -469,32 +468,32 @@ impl Session {
         slot.is_brief() || slot.is_control() && unwritten()
     }
 
-    /// Runs a statement that has begun, or resumes one that was left.
+    /// Runs a statement that has begun, or resumes one that was suspended.
     fn run_begun(
         &mut self,
         slot: &mut Slot,
         given: StatementInput<'_, '_>,
-        left: Option<Left>,
+        suspended: Option<SuspendedStatement>,
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if left.is_some() || !self.is_brief(slot) {
+        if suspended.is_some() || !self.is_brief(slot) {
             thread::long_ahead();
         }
-        let stalls = self.status.attach(&self.process.stalls);
+        let stalls = self.status_variables.attach(&self.process.stalls);
         if slot.sql().is_some_and(is_rows) {
             let is_query = matches!(slot.sql(), Some(ast::Statement::Query(_)));
             self.diagnostics.begin_statement(is_query);
-            let outcome = self.run_rows(slot, given, left, more, sink);
+            let outcome = self.run_rows(slot, given, suspended, more, sink);
             return self.ran(outcome, stalls);
         }
         let outcome = match &**slot.statement.clone() {
             Statement::Own(first, tokens) => {
                 // A statement within it, as of EXECUTE, waits here, because nothing could resume
                 // the outer one.
-                let waker = self.waker.take();
+                let waker = self.suspension.take_waker();
                 let outcome = self.run_own(first, tokens, given.params, more, sink);
-                self.waker = waker;
+                self.suspension.put_waker_back(waker);
                 outcome
             }
             Statement::Sql(statement) => {
@@ -530,10 +529,10 @@ impl Session {
         };
     }
 
-    /// Ends a statement that has run, unless it was left.
+    /// Ends a statement that has run, unless it is suspended.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
-        self.status.detach(stalls);
-        if self.left.is_some() {
+        self.status_variables.detach(stalls);
+        if self.suspension.is_suspended() {
             return outcome;
         }
         self.diagnostics.forget_stale();

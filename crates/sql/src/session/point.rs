@@ -86,7 +86,7 @@ impl Session {
             }
             drop(variables);
             self.diagnostics.clear();
-            self.status.begin_statement(&self.process.stalls);
+            self.status_variables.begin_statement(&self.process.stalls);
             self.process.ran.was_point();
             sink.end_rows(&self.outcome(Changed::default(), more))
         });

@@ -10,8 +10,9 @@ use sqlparser::ast;
 
 use super::Session;
 use super::catalog_cache::AtHand;
-use super::compiled::{Compiled, Left, RowStatement, Slot, StatementInput, is_rows};
+use super::compiled::{Compiled, RowStatement, Slot, StatementInput, is_rows};
 use super::metadata::{Name, modes_of};
+use super::suspension::SuspendedStatement;
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
 use crate::dml::Changed;
@@ -73,17 +74,17 @@ impl Session {
     }
 
     /// Runs a query or a change, in a transaction of its own if none is open; or resumes one that
-    /// was left.
+    /// was suspended.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
         given: StatementInput<'_, '_>,
-        left: Option<Left>,
+        suspended: Option<SuspendedStatement>,
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // One that was left had its rights when it began.
-        let granted = left.is_some();
+        // One that was suspended had its rights when it began.
+        let granted = suspended.is_some();
         match &slot.compiled {
             _ if granted => {}
             Some(compiled) if compiled.made_for.database == self.variables.borrow().database => {
@@ -92,13 +93,14 @@ impl Session {
             // It is bound anew, and asks for its rights then.
             _ => {}
         }
-        let opened = left.as_ref().map_or(self.txn.is_none(), |left| left.opened);
+        let opened = suspended.as_ref().map_or(self.txn.is_none(), |suspended| suspended.opened);
         if self.txn.is_none() {
             self.begin();
         }
         let params = given.params;
-        let deadline = left.as_ref().map_or_else(|| self.deadline(), |left| left.deadline);
-        let times = left.map_or(0, |left| left.times);
+        let deadline =
+            suspended.as_ref().map_or_else(|| self.deadline(), |suspended| suspended.deadline);
+        let times = suspended.map_or(0, |suspended| suspended.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.autocommit && !self.explicit;
         let outcome = self.ready(slot, params, granted).and_then(|ready| {
@@ -134,7 +136,9 @@ impl Session {
             }
             Err(error) if error.waits => {
                 let (slot, params) = (slot.copy(), params.to_vec());
-                self.left = Some(Left { slot, params, opened, times: times + 1, deadline });
+                let times = times + 1;
+                let statement = SuspendedStatement { slot, params, opened, times, deadline };
+                self.suspension.suspend(statement);
                 Err(error)
             }
             Err(error) => {
@@ -148,14 +152,14 @@ impl Session {
 
     /// Whether a wait for a row is to be left to the waker, if there is one.
     fn leave_waits(&self, leaves: bool) {
-        if let (Some(txn), Some(_)) = (&self.txn, &self.waker) {
+        if let Some(txn) = self.txn.as_ref().filter(|_| self.suspension.is_possible()) {
             txn.leave_waits(leaves);
         }
     }
 
     /// Whether a wait for a device is to be left, if there is somebody to call.
     fn leave_reads(&self, leaves: bool) {
-        if let (Some(txn), Some(_)) = (&self.txn, &self.waker) {
+        if let Some(txn) = self.txn.as_ref().filter(|_| self.suspension.is_possible()) {
             txn.leave_reads(leaves);
         }
     }

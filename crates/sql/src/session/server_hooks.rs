@@ -155,6 +155,6 @@ impl Session {
 
     /// What SHOW STATUS says of this session's connection alone.
     pub fn set_connection_status(&mut self, lines: Vec<(String, String)>) {
-        self.status.set_connection(lines);
+        self.status_variables.set_connection(lines);
     }
 }
