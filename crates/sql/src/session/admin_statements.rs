@@ -121,7 +121,7 @@ impl Session {
         if plain.len() > 2 && !named {
             return Err(near(plain, 2));
         }
-        self.check_everywhere(&["RELOAD"])?;
+        self.security.check_everywhere(&["RELOAD"])?;
         match what {
             "user_resources" => self.instance.0.accounts.forget_hours(),
             "privileges" => self.instance.0.accounts.forget_failures(),
@@ -142,12 +142,12 @@ impl Session {
     pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
         let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
         let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
-        let any = self.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
+        let any = self.security.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
         // Nothing is its own any more once its account is gone (ACCOUNT-4).
-        let own = self.as_user(|user| Ok(owner.0 == user.name))?;
+        let own = self.security.as_user(|user| Ok(owner.0 == user.name))?;
         let catalog = self.instance.0.catalog.load();
         let system = catalog.users.get(&owner).is_some_and(|user| user.may_everywhere(SYSTEM_USER));
-        let reaches = !system || self.check_everywhere(&[SYSTEM_USER]).is_ok();
+        let reaches = !system || self.security.check_everywhere(&[SYSTEM_USER]).is_ok();
         if !(any || own) || !reaches {
             return Err(SqlError::new(1095, format!("You are not owner of thread {id}")));
         }
@@ -232,9 +232,9 @@ impl Session {
         let names = without_options(plain.get(from + 1..).unwrap_or_default());
         for part in split_commas(names) {
             let (db, name) = path_of(&parts_of(&part)?, database.as_deref())?;
-            self.check_table(&["SELECT"], &db, Some(&name))?;
+            self.security.check_table(&["SELECT"], &db, Some(&name))?;
             if what != "check" {
-                self.check_table(&["INSERT"], &db, Some(&name))?;
+                self.security.check_table(&["INSERT"], &db, Some(&name))?;
             }
             let table = self.instance.0.catalog.load().table(&db, &name).cloned();
             let outcome = match (&table, what) {

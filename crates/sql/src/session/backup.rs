@@ -39,7 +39,7 @@ impl Session {
         if word(Some(to)) != "to" {
             return Err(SqlError::syntax(format!("near '{to}'")));
         }
-        self.check_everywhere(&["BACKUP_ADMIN", "SUPER"])?;
+        self.security.check_everywhere(&["BACKUP_ADMIN", "SUPER"])?;
         let wrong =
             |why: String| SqlError::new(1210, format!("Incorrect arguments to BACKUP: {why}"));
         if !Path::new(folder).is_absolute() {

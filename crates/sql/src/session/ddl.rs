@@ -26,7 +26,8 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         name_check::check_statement(statement)?;
-        self.check_rights(statement)?;
+        let database = self.variables.borrow().database.clone();
+        self.security.check_statement(statement, database.as_deref())?;
         match statement {
             ast::Statement::CreateIndex(create) => {
                 self.alter_table(&Alter::create_index(create)?)?;
@@ -244,7 +245,7 @@ impl Session {
 
     /// A statement about accounts.
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
-        let account = self.as_user(|_| Ok(self.variables.borrow().session_account()))?;
+        let account = self.security.as_user(|_| Ok(self.security.account().clone()))?;
         self.commit_before_change()?;
         let mut forget = Vec::new();
         self.change_catalog(&[], |ddl| {
@@ -268,7 +269,7 @@ impl Session {
             _ => (self.variables.borrow().database.clone(), 2),
         };
         let name = name.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
-        self.check_table(&["ALTER"], &name, None)?;
+        self.security.check_table(&["ALTER"], &name, None)?;
         let mut collation = None;
         while rest < plain.len() {
             let at = |index: usize| word(plain.get(index));
@@ -317,16 +318,16 @@ impl Session {
         let alter = Alter::parse(tokens.to_vec())?;
         let database = self.variables.borrow().database.clone();
         let (db, name) = path(&alter.table, database.as_deref())?;
-        self.check_table(&["ALTER"], &db, Some(&name))?;
+        self.security.check_table(&["ALTER"], &db, Some(&name))?;
         for parent in alter.parents() {
             let (parent_db, parent) = path(parent, database.as_deref())?;
-            self.check_table(&["REFERENCES"], &parent_db, Some(&parent))?;
+            self.security.check_table(&["REFERENCES"], &parent_db, Some(&parent))?;
         }
         for new in alter.new_names() {
             let (to_db, to) = path(new, database.as_deref())?;
-            self.check_table(&["DROP"], &db, Some(&name))?;
-            self.check_table(&["CREATE"], &to_db, Some(&to))?;
-            self.check_table(&["INSERT"], &to_db, Some(&to))?;
+            self.security.check_table(&["DROP"], &db, Some(&name))?;
+            self.security.check_table(&["CREATE"], &to_db, Some(&to))?;
+            self.security.check_table(&["INSERT"], &to_db, Some(&to))?;
         }
         self.alter_table(&alter)
     }
@@ -347,10 +348,10 @@ impl Session {
         }
         for ((db, name), (to_db, to)) in &moves {
             for right in ["ALTER", "DROP"] {
-                self.check_table(&[right], db, Some(name))?;
+                self.security.check_table(&[right], db, Some(name))?;
             }
             for right in ["CREATE", "INSERT"] {
-                self.check_table(&[right], to_db, Some(to))?;
+                self.security.check_table(&[right], to_db, Some(to))?;
             }
         }
         self.commit_before_change()?;

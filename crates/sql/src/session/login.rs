@@ -3,14 +3,11 @@
 //! A session belongs to the account whose password its client has proved, and never to an account
 //! that has received the same name meanwhile (ACCOUNT-4).
 
-use sqlparser::ast;
-
 use super::Session;
-use super::compiled::Slot;
 use super::instance::Instance;
+use super::security_context::SessionAccount;
 use crate::catalog::{Catalog, UserDef};
 use crate::errors::{Result, SqlError};
-use crate::parser::Statement;
 use crate::privilege::grants;
 
 /// An account that a client has proved to be of.
@@ -78,9 +75,8 @@ impl Instance {
         }
         let most = self.global_number("max_user_connections").unwrap_or(0);
         let connected = self.0.accounts.connect(user, most)?;
-        let of = (user.host.clone(), user.id);
-        let mut session = self.session_of(&user.name, host, of, connection_id);
-        session.connected = Some(connected);
+        let mut session = self.session_of(SessionAccount::of(user), host, connection_id);
+        session.security.connect(connected);
         let own = user.limits.user_connections;
         if own > 0 {
             let system = &mut session.variables.borrow_mut().system;
@@ -93,37 +89,6 @@ impl Instance {
 impl Session {
     /// Gives back the place among its account's connections: the client is about to take another.
     pub fn disconnect(&mut self) {
-        self.connected = None;
-    }
-
-    /// Counts a statement that begins, where its account has a limit for that.
-    pub(super) fn count_statement(&self, slot: &Slot) -> Result<()> {
-        let version = self.instance.catalog_version();
-        let (seen, mut limits) = self.limits_seen.get();
-        if seen != version {
-            let catalog = self.instance.0.catalog.load();
-            let variables = self.variables.borrow();
-            let user = variables.account(&catalog).filter(|_| !variables.is_owner);
-            limits = user.map(|user| user.limits).unwrap_or_default();
-            self.limits_seen.set((version, limits));
-        }
-        if !limits.counts_statements() {
-            return Ok(());
-        }
-        let variables = self.variables.borrow();
-        // What a statement runs, as EXECUTE does, was asked for with it.
-        let asked = self.process.running().is_none();
-        let account = (variables.account_id, variables.user_name.as_str());
-        self.instance.0.accounts.statement(account, limits, asked, changes(&slot.statement))
-    }
-}
-
-/// Whether a statement changes data, definitions or accounts.
-fn changes(statement: &Statement) -> bool {
-    match statement {
-        Statement::Sql(sql) => !matches!(**sql, ast::Statement::Query(_)),
-        Statement::Own(first, _) => {
-            ["alter", "create", "drop", "grant", "rename", "revoke"].contains(&first.as_str())
-        }
+        self.security.disconnect();
     }
 }

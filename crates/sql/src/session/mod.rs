@@ -11,6 +11,7 @@ mod catalog_cache;
 mod compiled;
 mod counters;
 mod ddl;
+mod ddl_needs;
 mod diagnostics;
 mod instance;
 mod large_values;
@@ -18,9 +19,9 @@ mod login;
 mod metadata;
 mod point;
 mod prepared;
-mod privilege_check;
 mod refreshing;
 mod run;
+mod security_context;
 mod server_hooks;
 mod set;
 mod status_variables;
@@ -44,19 +45,18 @@ use spillway_types::{Collation, Value};
 use sqlparser::ast;
 
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
-use crate::catalog::AccountLimits;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::expression::Room;
 use crate::information_schema::Labels;
 use crate::parser::{self, RowSource, Statement, TextMode};
-use crate::privilege::Connected;
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
 use compiled::{RowStatement, Shapes, Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
 use metadata::HeldLocks;
 use prepared::PreparedStatement;
+use security_context::{SecurityContext, SessionAccount};
 use status_variables::StatusVariables;
 use suspension::{SuspendedStatement, Suspension};
 
@@ -102,14 +102,7 @@ pub struct Session {
     /// Whether the plan made last asked for a system variable: it may be another when the statement
     /// runs again.
     asked: Cell<bool>,
-    /// The version of the catalog by which the account was last seen to hold every right; zero for
-    /// none.
-    all_rights: Cell<u64>,
-    /// The version of the catalog by which the account's limits were last looked up, and what they
-    /// are.
-    limits_seen: Cell<(u64, AccountLimits)>,
-    /// Its account's connection, where a client has connected.
-    connected: Option<Connected>,
+    security: SecurityContext,
     suspension: Suspension,
     room: Room,
 }
@@ -126,40 +119,48 @@ impl Instance {
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
         // A session of nobody is of an account that there is not.
+        let nobody = || SessionAccount {
+            name: user.to_owned(),
+            host: "%".to_owned(),
+            id: u64::MAX,
+            is_owner: false,
+        };
         let account = self.user(user, host);
-        let (user_host, id) =
-            account.map_or(("%".to_owned(), u64::MAX), |user| (user.host, user.id));
-        self.session_of(user, host, (user_host, id), connection_id)
+        let account = account.map_or_else(nobody, |found| SessionAccount {
+            name: user.to_owned(),
+            ..SessionAccount::of(&found)
+        });
+        self.session_of(account, host, connection_id)
     }
 
     /// Starts a session for the owner of the data folder, who may do everything whatever accounts
     /// there are.
     #[must_use]
     pub fn session_of_owner(&self, connection_id: u64) -> Session {
-        let session = self.session_of("root", "localhost", ("%".to_owned(), 0), connection_id);
-        session.variables.borrow_mut().is_owner = true;
-        session
+        let (name, host) = ("root".to_owned(), "%".to_owned());
+        let owner = SessionAccount { name, host, id: 0, is_owner: true };
+        self.session_of(owner, "localhost", connection_id)
     }
 
-    pub(super) fn session_of(
+    /// Begins the process of a session, with variables as a session begins with.
+    fn begin_process(
         &self,
-        user: &str,
+        account: &SessionAccount,
         host: &str,
-        (user_host, account_id): (String, u64),
         connection_id: u64,
-    ) -> Session {
-        let process = Arc::new(Process::new(user, host, &user_host));
+    ) -> (Arc<Process>, Variables) {
+        let process = Arc::new(Process::new(&account.name, host, &account.host));
         self.0.processes.lock().insert(connection_id, process.clone());
         let system = SystemVariables::new(self.0.globals.lock().clone());
         let mut variables = Variables {
             system,
             user: UserVariables::new(self.0.db.budget()),
             database: None,
-            user_name: user.to_owned(),
+            user_name: account.name.clone(),
             host: host.to_owned(),
-            user_host,
-            account_id,
-            is_owner: false,
+            user_host: account.host.clone(),
+            account_id: account.id,
+            is_owner: account.is_owner,
             connection_id,
             last_insert_id: 0,
             row_count: 0,
@@ -174,7 +175,13 @@ impl Instance {
             often: Often::default(),
         };
         variables.refresh();
+        (process, variables)
+    }
+
+    fn session_of(&self, account: SessionAccount, host: &str, connection_id: u64) -> Session {
+        let (process, variables) = self.begin_process(&account, host, connection_id);
         let autocommit = variables.flag("autocommit");
+        let security = SecurityContext::new(self.clone(), account, host);
         Session {
             instance: self.clone(),
             variables: RefCell::new(variables),
@@ -199,9 +206,7 @@ impl Instance {
             assignments: 0,
             status_variables: StatusVariables::default(),
             asked: Cell::new(false),
-            all_rights: Cell::new(0),
-            limits_seen: Cell::default(),
-            connected: None,
+            security,
             suspension: Suspension::default(),
             room: Room::default(),
         }
@@ -320,7 +325,7 @@ impl Session {
         if name.is_empty() {
             return Err(SqlError::new(1046, "No database selected"));
         }
-        self.check_sees(name)?;
+        self.security.check_sees(name)?;
         if !self.instance.0.catalog.load().has_database(name) {
             return Err(SqlError::unknown_database(name));
         }
@@ -333,30 +338,22 @@ impl Session {
     pub fn reset(&mut self) {
         self.end_transaction();
         self.locked = None;
-        let (database, flag) = {
-            let variables = self.variables.borrow();
-            (variables.database.clone(), variables.found_rows_flag)
-        };
-        let mut fresh = {
-            // It stays of the account that it was of, even where there is another of that name.
-            let variables = self.variables.borrow();
-            let Variables { user_name, host, user_host, account_id, is_owner, .. } = &*variables;
-            let account = (user_host.clone(), *account_id);
-            let fresh = self.instance.session_of(user_name, host, account, self.connection_id);
-            fresh.variables.borrow_mut().is_owner = *is_owner;
-            fresh
-        };
-        self.variables.swap(&fresh.variables);
-        std::mem::swap(&mut self.process, &mut fresh.process);
+        // It stays of the account that it was of, even where there is another of that name.
+        let (account, host) = (self.security.account(), self.security.client_host());
+        let (process, mut variables) =
+            self.instance.begin_process(account, host, self.connection_id);
+        {
+            let before = self.variables.borrow();
+            variables.database.clone_from(&before.database);
+            variables.found_rows_flag = before.found_rows_flag;
+        }
+        process.doing.lock().database.clone_from(&variables.database);
+        let ended = std::mem::replace(&mut self.process, process);
+        self.instance.0.ran.add(&ended.ran);
+        self.variables.replace(variables);
         self.status_variables.reset_waits();
         // It is of the process that was.
         self.spare = None;
-        drop(fresh);
-        self.process.doing.lock().database.clone_from(&database);
-        let mut variables = self.variables.borrow_mut();
-        variables.database = database;
-        variables.found_rows_flag = flag;
-        drop(variables);
         self.statements.clear();
         self.named.clear();
         self.diagnostics.clear();
@@ -443,7 +440,9 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
-        self.count_statement(slot)?;
+        // What a statement runs, as EXECUTE does, was asked for with it.
+        let asked = self.process.running().is_none();
+        self.security.count_statement(&slot.statement, asked)?;
         self.process.ran.begun();
         if rows.is_none()
             && let Some(outcome) = self.run_point(slot, params, more, sink)

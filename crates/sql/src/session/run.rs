@@ -88,7 +88,7 @@ impl Session {
         match &slot.compiled {
             _ if granted => {}
             Some(compiled) if compiled.made_for.database == self.variables.borrow().database => {
-                self.check_all(&compiled.needs)?;
+                self.security.check_needs(&compiled.needs)?;
             }
             // It is bound anew, and asks for its rights then.
             _ => {}

@@ -73,7 +73,7 @@ impl Session {
             return Err(SqlError::syntax("SET needs a variable"));
         }
         if parts.iter().any(|part| matches!(part, Part::System(true, ..))) {
-            self.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
+            self.security.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
         }
         parts.into_iter().try_for_each(|part| self.apply(part))
     }
@@ -291,7 +291,7 @@ impl Session {
     /// Sets a system variable by name, for the statements that have a syntax of their own for it.
     pub(super) fn assign(&mut self, global: bool, name: &'static str, text: &str) -> Result<()> {
         if global {
-            self.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
+            self.security.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
         }
         self.apply(Part::System(global, name, text.to_owned()))
     }

@@ -17,9 +17,9 @@ use crate::errors::{Result, SqlError};
 use crate::expression::Fit;
 use crate::parser::{self, Deep, Depth, RowSource, Shape, TextMode};
 use crate::planner::{DAYS, MOMENTS, Names, PARAMETERS};
-use crate::privilege::{May, Needs};
+use crate::privilege::{May, Need, Needs};
 use crate::process::Called;
-use crate::session::metadata::locks_of;
+use crate::session::metadata::{locks_of, modes_of};
 use crate::session::{Session, large_values};
 
 impl Session {
@@ -32,6 +32,14 @@ impl Session {
         catalog: &Catalog,
     ) -> Result<Arc<Compiled>> {
         self.compile_for(slot, params, catalog, &|need| self.may(need))
+    }
+
+    /// Checks that the user may do what a statement needs while it is bound, and that LOCK TABLES
+    /// has the table for it.
+    pub(in crate::session) fn may(&self, need: &Need) -> Result<()> {
+        let need = std::slice::from_ref(need);
+        self.security.check_needs(need)?;
+        self.check_locked(&modes_of(need))
     }
 
     /// As [`Session::compile`]; what it needs is asked of `may`.

@@ -171,8 +171,8 @@ impl Session {
                 return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
             }
             let name = path_of(&parts_of(&part[..len])?, database.as_deref())?;
-            self.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
-            self.check_table(&["SELECT"], &name.0, Some(&name.1))?;
+            self.security.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
+            self.security.check_table(&["SELECT"], &name.0, Some(&name.1))?;
             catalog.table(&name.0, &name.1)?;
             if mode == MetadataLockMode::Alone {
                 // It may change them, and the holder of a definition may wait for the table.
