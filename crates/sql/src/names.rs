@@ -8,8 +8,7 @@
 //!   Characters are counted, not bytes.
 //! - **NAME-2 (at once).** A statement that breaks NAME-1 fails before it takes a metadata lock,
 //!   changes anything or waits. `ddl/name_check` checks the names of columns, indexes and
-//!   constraints; `Session::have_definitions` and `Session::have_databases_alone` check the names
-//!   of tables and databases.
+//!   constraints; `session/metadata/lock_context` checks the names of tables and databases.
 //! - **NAME-3 (old names).** A table or database that already exists can be used, renamed and
 //!   dropped whatever its name is. So a statement checks a referenced name only if no such object
 //!   exists. If the name breaks a rule, the statement reports that error instead of "doesn't

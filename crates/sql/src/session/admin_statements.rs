@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Token;
 use super::Session;
 use super::metadata::{HeldLocks, MetadataLockMode, Name, modes_of};
 use super::run::check_snapshot;
+use super::transactions::acknowledge;
 use crate::api::{ColumnFlags, ResultSink};
 use crate::catalog::Catalog;
 use crate::dml::Changed;
@@ -41,11 +42,12 @@ impl Session {
                 if matches!(words.as_slice(), [_] | [_, _])
                     && !words[1..].iter().any(|word| word != "work") =>
             {
-                let commit = self.commit_later()?;
-                return self.tell(commit, &self.outcome(Changed::default(), more), sink);
+                let commit = self.transaction.commit_later()?;
+                return acknowledge(commit, &self.outcome(Changed::default(), more), sink);
             }
             "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" => {
-                self.control(&plain, &words)?;
+                let usual = self.variables.borrow().transactions;
+                self.transaction.control(&plain, &words, usual)?;
             }
             "use" => match plain.as_slice() {
                 [_, name @ Token::Word(_)] => self.use_database(&name_of(Some(name)))?,
@@ -64,9 +66,13 @@ impl Session {
             // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps
             // no other out.
             "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {
-                self.unlock_tables()?;
+                self.transaction.unlock_tables()?;
             }
-            "lock" if matches!(at(1), "tables" | "table") => self.lock_tables(&plain[2..])?,
+            "lock" if matches!(at(1), "tables" | "table") => {
+                let variables = self.variables.borrow();
+                let (database, wait) = (variables.database.as_deref(), variables.often.table_wait);
+                self.transaction.lock_tables(&plain[2..], database, &self.security, wait)?;
+            }
             "flush" if words.iter().any(|word| word == "lock" || word == "export") => {
                 return Err(SqlError::unsupported("FLUSH TABLES ... WITH READ LOCK"));
             }
@@ -158,17 +164,18 @@ impl Session {
     /// statement.
     pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parser::parse_tokens(tokens)?;
+        let wait = self.variables.borrow().often.table_wait;
         let (bound, tables, catalog, _used) = loop {
             let catalog = self.instance.0.catalog.load_full();
             let (bound, tables) = self.bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
-            let used = match &self.txn {
-                Some(_) => {
+            let used = match self.transaction.is_open() {
+                true => {
                     let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
                     let locks: Vec<_> = tables.iter().map(lock).collect();
-                    self.use_tables(&locks)?;
+                    self.transaction.locks_mut().use_tables(&locks, wait)?;
                     HeldLocks::default()
                 }
-                None => self.share_tables(tables.clone())?,
+                false => self.transaction.locks().take_shared(tables.clone(), wait)?,
             };
             // Somebody may have changed a table before it was held.
             if self.instance.catalog_version() <= catalog.version {
@@ -176,7 +183,7 @@ impl Session {
             }
         };
         let fresh;
-        let txn = match &self.txn {
+        let txn = match self.transaction.current() {
             Some(txn) => txn,
             None => {
                 fresh = self.instance.0.db.begin(TransactionOptions::new());
@@ -223,8 +230,11 @@ impl Session {
     ) -> Result<()> {
         // The statement commits the open transaction, also if it changes nothing.
         match what {
-            "optimize" | "repair" => self.commit_before_change()?,
-            _ => self.commit()?,
+            "optimize" | "repair" => {
+                let usual = self.variables.borrow().transactions;
+                self.transaction.commit_before_ddl(usual)?;
+            }
+            _ => self.transaction.commit()?,
         }
         let database = self.variables.borrow().database.clone();
         let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
@@ -278,8 +288,9 @@ impl Session {
 
     /// The errors in a table's rows and indexes.
     fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
-        let _used =
-            self.share_tables(vec![((db.to_owned(), name.to_owned()), MetadataLockMode::Read)])?;
+        let wait = self.variables.borrow().often.table_wait;
+        let names = vec![((db.to_owned(), name.to_owned()), MetadataLockMode::Read)];
+        let _used = self.transaction.locks().take_shared(names, wait)?;
         let table = self.instance.0.catalog.load().table(db, name)?.clone();
         let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
         self.process.doing.lock().cancel = Some(txn.cancel_handle());
@@ -309,13 +320,14 @@ impl Session {
             offset: 0,
             changed: false,
         };
+        let wait = self.variables.borrow().often.table_wait;
         let (condition, catalog, _used) = loop {
             let catalog = self.instance.0.catalog.load_full();
             let (condition, tables) = self.bind_alone(&catalog, Some(scope.clone()), |binder| {
                 binder.place = "where clause";
                 binder.condition(&expr)
             })?;
-            let used = self.share_tables(tables)?;
+            let used = self.transaction.locks().take_shared(tables, wait)?;
             if self.instance.catalog_version() <= catalog.version {
                 break (condition, catalog, used);
             }

@@ -1,6 +1,7 @@
 //! Changes of the catalog, each in a transaction of its own.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use spillway::{Isolation, Transaction};
 use spillway_types::Collation;
@@ -45,7 +46,8 @@ impl Session {
 
     /// Runs a statement that changes the catalog and no rows.
     fn execute_ddl(&mut self, statement: &ast::Statement) -> Result<()> {
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        let wait = self.lock_wait();
         let _held = match statement {
             ast::Statement::Drop {
                 object_type: ast::ObjectType::Database | ast::ObjectType::Schema,
@@ -53,13 +55,14 @@ impl Session {
                 ..
             } => {
                 let paths = names.iter().filter_map(|name| path(name, Some("")).ok());
+                let databases: Vec<_> = paths.map(|(_, db)| db).collect();
                 let (database, tables) =
-                    self.have_databases_alone(&paths.map(|(_, db)| db).collect::<Vec<_>>())?;
+                    self.transaction.locks().take_databases_alone(&databases, wait)?;
                 (tables, database)
             }
             statement => {
                 let tables = tables_of(statement, self.variables.borrow().database.as_deref());
-                self.have_alone(&tables)?
+                self.transaction.locks().take_alone(&tables, wait)?
             }
         };
         self.change_catalog(&[], |ddl| {
@@ -109,15 +112,17 @@ impl Session {
 
     /// Rows are written first, with the table alone, and then the catalog turns to them.
     fn rebuild_table(&mut self, alter: &Alter) -> Result<()> {
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
         let database = self.variables.borrow().database.clone();
         let table = path(&alter.table, database.as_deref())?;
         let mut tables = vec![table.clone()];
         for name in alter.new_names() {
             tables.push(path(name, database.as_deref())?);
         }
-        let definitions = self.have_definitions(&tables)?;
-        let alone = self.have_tables_alone(&tables, &definitions)?;
+        let wait = self.lock_wait();
+        let locks = self.transaction.locks();
+        let definitions = locks.take_definitions(&tables, wait)?;
+        let alone = locks.take_tables_alone(&tables, &definitions, wait)?;
         let catalog = self.instance.0.catalog.load_full();
         let terms = self.terms(&catalog, database.as_deref());
         let before = catalog.table(&table.0, &table.1)?;
@@ -174,7 +179,7 @@ impl Session {
             stop: &self.process.stop,
             wait: Some(wait),
             stripe: self.connection_id as usize,
-            has_table: self.locked.is_some(),
+            has_table: self.transaction.locks().has_locked_tables(),
             gone: &|| instance.is_gone(self.connection_id),
             begun: &begun,
             progress: &progress,
@@ -186,9 +191,9 @@ impl Session {
 
     /// Writes rows of earlier versions anew while the table is read and written.
     pub(super) fn refresh_table(&mut self, name: Name) -> Result<()> {
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
         let names = [name];
-        let _definition = self.have_definitions(&names)?;
+        let _definition = self.transaction.locks().take_definitions(&names, self.lock_wait())?;
         let [(db, name)] = &names;
         let table = self.instance.0.catalog.load().table(db, name)?.clone();
         let stopped = || self.process.stop.is_asked();
@@ -209,6 +214,10 @@ impl Session {
         }
         pass.persist()?;
         self.instance.finish_refresh(&table, self.lock_wait())
+    }
+
+    fn lock_wait(&self) -> Duration {
+        self.variables.borrow().often.table_wait
     }
 
     /// A change of the catalog, by the session's names. `built` are key spaces that were filled for
@@ -246,7 +255,7 @@ impl Session {
     /// A statement about accounts.
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
         let account = self.security.as_user(|_| Ok(self.security.account().clone()))?;
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
         let mut forget = Vec::new();
         self.change_catalog(&[], |ddl| {
             // Its rights are those of now: others may have taken some while this waited.
@@ -300,7 +309,7 @@ impl Session {
             }
         }
         let collation = collation.ok_or_else(|| SqlError::syntax("near the end"))?;
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
         self.change_catalog(&[], |ddl| {
             let def = ddl.terms.catalog.databases.get(&name).cloned();
             let def = def.ok_or_else(|| SqlError::unknown_database(&name))?;
@@ -354,10 +363,10 @@ impl Session {
                 self.security.check_table(&[right], to_db, Some(to))?;
             }
         }
-        self.commit_before_change()?;
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
         let tables: Vec<_> =
             moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
-        let _held = self.have_alone(&tables)?;
+        let _held = self.transaction.locks().take_alone(&tables, self.lock_wait())?;
         self.change_catalog(&[], |ddl| ddl.rename_tables(&moves))
     }
 }

@@ -15,7 +15,7 @@
 //! closed, and then reads the counts. So either the user sees the mark, or the closing session sees
 //! the user.
 
-mod table_use;
+mod lock_context;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ use spillway_base::thread::blocking;
 use crate::errors::{Result, SqlError};
 use crate::privilege::{Need, tables_of};
 use crate::process::Stop;
+
+pub(super) use lock_context::{MetadataLockContext, tables_to_lock};
 
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);

@@ -37,7 +37,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use spillway::{Isolation, Savepoint, Spare, Transaction, TransactionOptions};
+use spillway::{Isolation, Transaction, TransactionOptions};
 use spillway_base::stall::Attached;
 use spillway_base::thread;
 use spillway_inspect::Names;
@@ -54,11 +54,11 @@ use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
 use compiled::{RowStatement, Shapes, Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
-use metadata::HeldLocks;
 use prepared::PreparedStatement;
 use security_context::{SecurityContext, SessionAccount};
 use status_variables::StatusVariables;
 use suspension::{SuspendedStatement, Suspension};
+use transactions::TransactionState;
 
 pub use instance::Instance;
 pub use login::Account;
@@ -72,22 +72,7 @@ const BRIEF_TEXT: usize = 128;
 pub struct Session {
     instance: Instance,
     variables: RefCell<Variables>,
-    txn: Option<Box<Transaction>>,
-    /// What the next transaction begins with, once there was one.
-    spare: Option<Spare>,
-    savepoints: Vec<(String, Savepoint)>,
-    /// Tables that the transaction uses.
-    held: HeldLocks,
-    /// Tables that LOCK TABLES has locked.
-    locked: Option<HeldLocks>,
-    autocommit: bool,
-    next_isolation: Option<Isolation>,
-    next_read_only: Option<bool>,
-    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN
-    /// keeps.
-    running: Option<(Isolation, bool)>,
-    /// Whether a transaction was begun by a statement.
-    explicit: bool,
+    transaction: TransactionState,
     statements: FxHashMap<u32, PreparedStatement>,
     statements_next: u32,
     named: HashMap<String, u32>,
@@ -126,10 +111,7 @@ impl Instance {
             is_owner: false,
         };
         let account = self.user(user, host);
-        let account = account.map_or_else(nobody, |found| SessionAccount {
-            name: user.to_owned(),
-            ..SessionAccount::of(&found)
-        });
+        let account = account.as_ref().map_or_else(nobody, SessionAccount::of);
         self.session_of(account, host, connection_id)
     }
 
@@ -181,20 +163,13 @@ impl Instance {
     fn session_of(&self, account: SessionAccount, host: &str, connection_id: u64) -> Session {
         let (process, variables) = self.begin_process(&account, host, connection_id);
         let autocommit = variables.flag("autocommit");
+        let transaction =
+            TransactionState::new(self.clone(), process.clone(), connection_id, autocommit);
         let security = SecurityContext::new(self.clone(), account, host);
         Session {
             instance: self.clone(),
             variables: RefCell::new(variables),
-            txn: None,
-            spare: None,
-            savepoints: Vec::new(),
-            held: HeldLocks::default(),
-            locked: None,
-            autocommit,
-            next_isolation: None,
-            next_read_only: None,
-            running: None,
-            explicit: false,
+            transaction,
             statements: FxHashMap::default(),
             statements_next: 1,
             named: HashMap::new(),
@@ -215,7 +190,7 @@ impl Instance {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end_transaction();
+        self.transaction.rollback();
         // A session that took this one's place under its number keeps the entry.
         let mut processes = self.instance.0.processes.lock();
         if processes
@@ -298,7 +273,7 @@ impl Session {
         if !self.suspension.is_suspended() {
             return None;
         }
-        Some(self.txn.as_ref().and_then(|txn| txn.waits_until()).unwrap_or_default())
+        Some(self.transaction.current().and_then(|txn| txn.waits_until()).unwrap_or_default())
     }
 
     /// Continues the suspended statement.
@@ -336,8 +311,7 @@ impl Session {
 
     /// Rolls back, and forgets all that was set and prepared.
     pub fn reset(&mut self) {
-        self.end_transaction();
-        self.locked = None;
+        self.transaction.rollback();
         // It stays of the account that it was of, even where there is another of that name.
         let (account, host) = (self.security.account(), self.security.client_host());
         let (process, mut variables) =
@@ -350,16 +324,12 @@ impl Session {
         process.doing.lock().database.clone_from(&variables.database);
         let ended = std::mem::replace(&mut self.process, process);
         self.instance.0.ran.add(&ended.ran);
-        self.variables.replace(variables);
+        self.transaction.reset(self.process.clone(), variables.flag("autocommit"));
+        *self.variables.borrow_mut() = variables;
         self.status_variables.reset_waits();
-        // It is of the process that was.
-        self.spare = None;
         self.statements.clear();
         self.named.clear();
         self.diagnostics.clear();
-        self.autocommit = self.variables.borrow().flag("autocommit");
-        self.next_isolation = None;
-        self.next_read_only = None;
         self.assignments += 1;
     }
 
@@ -389,8 +359,8 @@ impl Session {
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            in_transaction: self.txn.is_some() && !self.suspension.opened_transaction(),
-            autocommit: self.autocommit,
+            in_transaction: self.transaction.is_open() && !self.suspension.opened_transaction(),
+            autocommit: self.transaction.autocommit(),
             no_backslash_escapes: self.mode().no_backslash_escapes,
             more_results: false,
         }
@@ -463,8 +433,7 @@ impl Session {
 
     /// Whether a statement is known to be over at once.
     fn is_brief(&self, slot: &Slot) -> bool {
-        let unwritten = || !self.txn.as_ref().is_some_and(|txn| txn.has_writes());
-        slot.is_brief() || slot.is_control() && unwritten()
+        slot.is_brief() || slot.is_control() && !self.transaction.has_writes()
     }
 
     /// Runs a statement that has begun, or resumes one that was suspended.
@@ -511,10 +480,9 @@ impl Session {
         error.message = match error.conflict {
             false => format!("Incorrect key file for table '{name}'; {}", error.message),
             true => {
-                let snapshot = self
-                    .txn
-                    .as_ref()
-                    .is_some_and(|txn| txn.options().isolation == Isolation::RepeatableRead);
+                let txn = self.transaction.current();
+                let snapshot =
+                    txn.is_some_and(|txn| txn.options().isolation == Isolation::RepeatableRead);
                 // SERIALIZABLE has no such switch.
                 let switch = match snapshot {
                     true => ", or use innodb_snapshot_isolation = OFF",
@@ -541,7 +509,7 @@ impl Session {
             self.diagnostics.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {
-                self.end_transaction();
+                self.transaction.rollback();
             }
         }
         outcome

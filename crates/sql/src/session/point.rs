@@ -65,10 +65,10 @@ impl Session {
         if !self.may_be_point(compiled, params) {
             return None;
         }
-        let (alone, stripe) = (self.txn.is_none(), self.connection_id as usize);
+        let alone = !self.transaction.is_open();
         let moment = match alone {
-            true => Some(SharedLock::of(lock, stripe)?),
-            false => self.held.read_at_once(lock, stripe).then_some(None)?,
+            true => Some(SharedLock::of(lock, self.connection_id as usize)?),
+            false => self.transaction.locks_mut().read_at_once(lock).then_some(None)?,
         };
         if !compiled.made_for.is_of(self.instance.catalog_version()) {
             // Somebody changed it before it was held.
@@ -81,8 +81,7 @@ impl Session {
             variables.found_rows = count;
             variables.row_count = -1;
             if alone {
-                let usual = variables.transactions;
-                self.running = Some((usual.isolation, usual.read_only));
+                self.transaction.ran_as_usual(variables.transactions);
             }
             drop(variables);
             self.diagnostics.clear();
@@ -100,10 +99,8 @@ impl Session {
     /// Whether a statement that is a look-up can be a point read, as far as the session and what it
     /// was compiled for say.
     fn may_be_point(&self, compiled: &Compiled, params: &[Value]) -> bool {
-        let begins_as_usual =
-            self.autocommit && self.next_isolation.is_none() && self.next_read_only.is_none();
-        (self.txn.is_some() || begins_as_usual)
-            && self.locked.is_none()
+        (self.transaction.is_open() || self.transaction.begins_as_usual())
+            && !self.transaction.locks().has_locked_tables()
             && self.holds(compiled, params, self.instance.catalog_version())
             && compiled.check(params).is_ok()
             && self.security.check_needs(&compiled.needs).is_ok()
@@ -135,7 +132,7 @@ impl Session {
     /// Looks the row up, and answers whether it is there; `None` where that is not known at once.
     fn find_point(&self, point: &Point, key: &[u8], row: &mut Vec<u8>) -> Option<bool> {
         let (table, since) = (point.table().rows(), point.since());
-        let Some(txn) = &self.txn else {
+        let Some(txn) = self.transaction.current() else {
             let usual = self.variables.borrow().transactions;
             return self.instance.0.db.recall(usual, table, key, since, row).ok()?;
         };

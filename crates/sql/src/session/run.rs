@@ -13,6 +13,7 @@ use super::catalog_cache::AtHand;
 use super::compiled::{Compiled, RowStatement, Slot, StatementInput, is_rows};
 use super::metadata::{Name, modes_of};
 use super::suspension::SuspendedStatement;
+use super::transactions::acknowledge;
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
 use crate::dml::Changed;
@@ -93,29 +94,34 @@ impl Session {
             // It is bound anew, and asks for its rights then.
             _ => {}
         }
-        let opened = suspended.as_ref().map_or(self.txn.is_none(), |suspended| suspended.opened);
-        if self.txn.is_none() {
-            self.begin();
+        let is_open = self.transaction.is_open();
+        let opened = suspended.as_ref().map_or(!is_open, |suspended| suspended.opened);
+        if !is_open {
+            self.transaction.begin(self.variables.borrow().transactions);
         }
         let params = given.params;
         let deadline =
             suspended.as_ref().map_or_else(|| self.deadline(), |suspended| suspended.deadline);
         let times = suspended.map_or(0, |suspended| suspended.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
-        let alone = opened && self.autocommit && !self.explicit;
+        let alone = opened && self.transaction.ends_with_statement();
+        let may_leave = self.suspension.is_possible();
         let outcome = self.ready(slot, params, granted).and_then(|ready| {
             let body: &RowStatement = &ready.compiled.body;
-            self.leave_waits(leaves && body.locks());
-            self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
+            if may_leave {
+                let reads = leaves && times < LEAVES_FOR_READS && body.looks_up();
+                self.transaction.leave_waits(leaves && body.locks(), reads);
+            }
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
-            self.leave_reads(false);
-            self.leave_waits(false);
+            if may_leave {
+                self.transaction.leave_waits(false, false);
+            }
             slot.compiled = Some(ready.compiled);
             outcome
         });
         match outcome {
             Ok(outcome) => {
-                let commit = if alone { self.commit_later()? } else { None };
+                let commit = if alone { self.transaction.commit_later()? } else { None };
                 let mut variables = self.variables.borrow_mut();
                 if let Some(outcome) = &outcome {
                     variables.row_count = outcome.affected as i64;
@@ -127,7 +133,7 @@ impl Session {
                 }
                 drop(variables);
                 match outcome {
-                    Some(changed) => self.tell(commit, &self.outcome(changed, more), sink),
+                    Some(changed) => acknowledge(commit, &self.outcome(changed, more), sink),
                     None => {
                         commit.map(CommitFuture::wait).transpose()?;
                         sink.end_rows(&self.outcome(Changed::default(), more))
@@ -143,24 +149,10 @@ impl Session {
             }
             Err(error) => {
                 if alone {
-                    self.end_transaction();
+                    self.transaction.rollback();
                 }
                 Err(error)
             }
-        }
-    }
-
-    /// Whether a wait for a row is to be left to the waker, if there is one.
-    fn leave_waits(&self, leaves: bool) {
-        if let Some(txn) = self.txn.as_ref().filter(|_| self.suspension.is_possible()) {
-            txn.leave_waits(leaves);
-        }
-    }
-
-    /// Whether a wait for a device is to be left, if there is somebody to call.
-    fn leave_reads(&self, leaves: bool) {
-        if let Some(txn) = self.txn.as_ref().filter(|_| self.suspension.is_possible()) {
-            txn.leave_reads(leaves);
         }
     }
 
@@ -180,10 +172,12 @@ impl Session {
                 _ if granted => self.compile_for(slot, params, &catalog, &|_| Ok(()))?,
                 _ => self.compile(slot, params, &catalog)?,
             };
-            if self.locked.is_some() {
-                self.check_locked(&modes_of(&compiled.needs))?;
+            let wait = self.variables.borrow().often.table_wait;
+            let locks = self.transaction.locks_mut();
+            if locks.has_locked_tables() {
+                locks.check_locked(&modes_of(&compiled.needs))?;
             }
-            self.use_tables(&compiled.tables)?;
+            locks.use_tables(&compiled.tables, wait)?;
             // Nobody changes a table now that is held. Somebody may have, before it was.
             // A catalog that is newer than that was changed for other tables.
             if self.instance.catalog_version() <= catalog.version {
@@ -204,7 +198,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
         self.diagnostics.forget_stale();
-        let Some(txn) = &self.txn else {
+        let Some(txn) = self.transaction.current() else {
             return Err(SqlError::new(1105, "no transaction is open"));
         };
         let had_snapshot = txn.snapshot_taken();

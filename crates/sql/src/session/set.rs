@@ -6,12 +6,13 @@ use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use super::transactions::Characteristics;
 use crate::catalog::StorageEngine;
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
 use crate::variables::{
-    VariableKind, canonical, durability, sql_mode, time_offset, variable, wrong,
+    VariableKind, canonical, durability, isolation_of, sql_mode, time_offset, variable, wrong,
 };
 
 /// What one part of a SET does.
@@ -288,6 +289,22 @@ impl Session {
         Ok(within.to_string())
     }
 
+    /// `SET [scope] TRANSACTION`, by the words that follow it.
+    fn set_transaction(&mut self, words: &[String], scope: &str) -> Result<()> {
+        let Characteristics { isolation, read_only } = Characteristics::parse(words)?;
+        if scope == "next" {
+            return self.transaction.set_next(isolation.map(isolation_of), read_only);
+        }
+        if let Some(level) = isolation {
+            self.assign(scope == "global", "transaction_isolation", level)?;
+        }
+        if let Some(only) = read_only {
+            let text = if only { "ON" } else { "OFF" };
+            self.assign(scope == "global", "transaction_read_only", text)?;
+        }
+        Ok(())
+    }
+
     /// Sets a system variable by name, for the statements that have a syntax of their own for it.
     pub(super) fn assign(&mut self, global: bool, name: &'static str, text: &str) -> Result<()> {
         if global {
@@ -317,11 +334,7 @@ impl Session {
             return Ok(());
         }
         if name == "autocommit" {
-            let on = text == "ON";
-            if on && !self.autocommit {
-                self.commit()?;
-            }
-            self.autocommit = on;
+            self.transaction.set_autocommit(text == "ON")?;
         }
         let mut variables = self.variables.borrow_mut();
         // The character set and the collation of a connection go together.

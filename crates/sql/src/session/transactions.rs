@@ -1,43 +1,173 @@
-//! Transactions of a session: their begin, their end, and their settings.
+//! The transaction of a session: its begin, its end, its savepoints, and what the next one begins
+//! with.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use spillway::CommitFuture;
-use spillway::Error;
-use spillway::ErrorKind;
-use spillway::TransactionOptions;
+use spillway::{
+    CommitFuture, Error, ErrorKind, Isolation, Savepoint, Spare, Transaction, TransactionOptions,
+};
 use sqlparser::tokenizer::Token;
 
-use super::Session;
+use super::instance::Instance;
+use super::metadata::{MetadataLockContext, tables_to_lock};
+use super::security_context::SecurityContext;
 use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, split_commas, word};
-use crate::variables::isolation_of;
+use crate::process::Process;
 
 /// Names of savepoints are compared without regard to case.
 fn savepoint_name(token: Option<&Token>) -> String {
     name_of(token).to_lowercase()
 }
 
-impl Session {
-    pub(super) fn options(&mut self) -> TransactionOptions {
-        let usual = self.variables.borrow().transactions;
+/// The transaction of a session, the metadata locks that it holds, and what the next one begins
+/// with.
+pub(super) struct TransactionState {
+    instance: Instance,
+    process: Arc<Process>,
+    locks: MetadataLockContext,
+    txn: Option<Box<Transaction>>,
+    /// What the next transaction begins with, once there was one.
+    spare: Option<Spare>,
+    savepoints: Vec<(String, Savepoint)>,
+    autocommit: bool,
+    /// Whether a statement has begun the transaction, which then lasts until one ends it.
+    explicit: bool,
+    /// What SET TRANSACTION says of the next transaction.
+    next_isolation: Option<Isolation>,
+    next_read_only: Option<bool>,
+    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN
+    /// keeps.
+    running: Option<(Isolation, bool)>,
+}
+
+impl TransactionState {
+    pub(super) fn new(
+        instance: Instance,
+        process: Arc<Process>,
+        connection_id: u64,
+        autocommit: bool,
+    ) -> TransactionState {
+        let locks = MetadataLockContext::new(instance.clone(), process.clone(), connection_id);
+        TransactionState {
+            instance,
+            process,
+            locks,
+            txn: None,
+            spare: None,
+            savepoints: Vec::new(),
+            autocommit,
+            explicit: false,
+            next_isolation: None,
+            next_read_only: None,
+            running: None,
+        }
+    }
+
+    /// Begins anew for another process, after the transaction was rolled back.
+    pub(super) fn reset(&mut self, process: Arc<Process>, autocommit: bool) {
+        self.locks.reset(process.clone());
+        self.process = process;
+        // It would cancel by the process that was.
+        self.spare = None;
+        self.autocommit = autocommit;
+        self.next_isolation = None;
+        self.next_read_only = None;
+    }
+
+    /// The open transaction.
+    pub(super) fn current(&self) -> Option<&Transaction> {
+        self.txn.as_deref()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.txn.is_some()
+    }
+
+    pub(super) fn has_writes(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.has_writes())
+    }
+
+    /// The metadata locks of the session.
+    pub(super) fn locks(&self) -> &MetadataLockContext {
+        &self.locks
+    }
+
+    pub(super) fn locks_mut(&mut self) -> &mut MetadataLockContext {
+        &mut self.locks
+    }
+
+    pub(super) fn autocommit(&self) -> bool {
+        self.autocommit
+    }
+
+    /// Whether the transaction of a statement ends with it.
+    pub(super) fn ends_with_statement(&self) -> bool {
+        self.autocommit && !self.explicit
+    }
+
+    /// Whether a transaction that a statement begins now has the session's usual options, and ends
+    /// with the statement.
+    pub(super) fn begins_as_usual(&self) -> bool {
+        self.autocommit && self.next_isolation.is_none() && self.next_read_only.is_none()
+    }
+
+    /// Notes a transaction of one statement that had the `usual` options, and has ended.
+    pub(super) fn ran_as_usual(&mut self, usual: TransactionOptions) {
+        self.running = Some((usual.isolation, usual.read_only));
+    }
+
+    /// SET autocommit: to switch it on commits.
+    pub(super) fn set_autocommit(&mut self, on: bool) -> Result<()> {
+        if on && !self.autocommit {
+            self.commit()?;
+        }
+        self.autocommit = on;
+        Ok(())
+    }
+
+    /// SET TRANSACTION: what the next transaction begins with.
+    pub(super) fn set_next(
+        &mut self,
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    ) -> Result<()> {
+        if self.txn.is_some() {
+            return Err(SqlError::new(
+                1568,
+                "Transaction characteristics can't be changed while a transaction is in progress",
+            ));
+        }
+        self.next_isolation = isolation.or(self.next_isolation);
+        self.next_read_only = read_only.or(self.next_read_only);
+        Ok(())
+    }
+
+    /// Begins a transaction, with the `usual` options as far as nothing else was set for it.
+    pub(super) fn begin(&mut self, usual: TransactionOptions) {
         let isolation = self.next_isolation.take().unwrap_or(usual.isolation);
         let read_only = self.next_read_only.take().unwrap_or(usual.read_only);
         self.running = Some((isolation, read_only));
         // What one statement alone has read it reads again where it meets a conflict.
-        let alone = self.autocommit && !self.explicit;
-        usual.isolation(isolation).read_only(read_only).keeps_snapshot(alone)
-    }
-
-    pub(super) fn begin(&mut self) {
-        let options = self.options();
+        let alone = self.ends_with_statement();
+        let options = usual.isolation(isolation).read_only(read_only).keeps_snapshot(alone);
         let spare = self.spare.take();
         let spare = spare.unwrap_or_else(|| self.instance.0.db.spare(&self.process.cancel));
         let txn = spare.begin(options);
         self.process.transaction.store(txn.id(), Ordering::Relaxed);
         self.txn = Some(txn);
+    }
+
+    /// Whether waits for row locks, and reads of devices, suspend the statement that runs.
+    pub(super) fn leave_waits(&self, waits: bool, reads: bool) {
+        if let Some(txn) = &self.txn {
+            txn.leave_waits(waits);
+            txn.leave_reads(reads);
+        }
     }
 
     /// Commits, and waits for that.
@@ -50,11 +180,10 @@ impl Session {
 
     /// Commits what is open, before a change of definitions, which no transaction that only reads
     /// makes.
-    pub(super) fn commit_before_change(&mut self) -> Result<()> {
-        let usual = self.variables.borrow().transactions.read_only;
+    pub(super) fn commit_before_ddl(&mut self, usual: TransactionOptions) -> Result<()> {
         let read_only = match &self.txn {
             Some(txn) => txn.options().read_only,
-            None => self.next_read_only.unwrap_or(usual),
+            None => self.next_read_only.unwrap_or(usual.read_only),
         };
         if read_only {
             let text = "it changes definitions in a transaction that only reads";
@@ -72,50 +201,63 @@ impl Session {
             self.spare = Some(spare);
             commit
         });
-        self.release_tables();
+        self.locks.release();
         if let Some(Err(refused)) = commit.as_ref().and_then(CommitFuture::known) {
             return Err(refused.into());
         }
         Ok(commit)
     }
 
-    /// Tells how a statement ended that changed something, once that is known to last.
-    pub(super) fn tell(
-        &self,
-        commit: Option<CommitFuture>,
-        outcome: &Outcome,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        match commit {
-            // What follows must see it.
-            Some(commit) if outcome.status.more_results => {
-                commit.wait()?;
-                sink.ok(outcome)
-            }
-            Some(commit) => sink.ok_after(commit, outcome),
-            None => sink.ok(outcome),
-        }
-    }
-
-    pub(super) fn end_transaction(&mut self) {
+    pub(super) fn rollback(&mut self) {
         self.savepoints.clear();
         self.explicit = false;
         if let Some(txn) = self.txn.take() {
             self.spare = Some(txn.rollback_and_leave());
         }
-        self.release_tables();
+        self.locks.release();
     }
 
-    /// Runs one of the statements that begin, end and mark transactions.
-    pub(super) fn control(&mut self, plain: &[Token], words: &[String]) -> Result<()> {
+    /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or
+    /// its end.
+    pub(super) fn lock_tables(
+        &mut self,
+        tokens: &[Token],
+        database: Option<&str>,
+        security: &SecurityContext,
+        wait: Duration,
+    ) -> Result<()> {
+        self.commit()?;
+        self.locks.unlock_tables();
+        let catalog = self.instance.0.catalog.load_full();
+        let names = tables_to_lock(tokens, database, &catalog, security)?;
+        self.locks.lock_tables(names, wait)
+    }
+
+    /// UNLOCK TABLES, which commits if there are locked tables.
+    pub(super) fn unlock_tables(&mut self) -> Result<()> {
+        if self.locks.has_locked_tables() {
+            self.commit()?;
+            self.locks.unlock_tables();
+        }
+        Ok(())
+    }
+
+    /// Runs one of the statements that begin, end and mark transactions. A transaction begins with
+    /// the `usual` options as far as nothing else was set for it.
+    pub(super) fn control(
+        &mut self,
+        plain: &[Token],
+        words: &[String],
+        usual: TransactionOptions,
+    ) -> Result<()> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let near = |at: usize| {
             let token = plain.get(at).map_or_else(String::new, ToString::to_string);
             SqlError::syntax(format!("near '{token}'"))
         };
         match words.as_slice() {
-            ["begin"] | ["begin", "work"] => self.start(None, false),
-            ["start", "transaction", ..] => self.start_transaction(&plain[2..], || near(2)),
+            ["begin"] | ["begin", "work"] => self.start(None, false, usual),
+            ["start", "transaction", ..] => self.start_transaction(&plain[2..], usual, || near(2)),
             ["start", ..] => Err(near(1)),
             ["rollback", rest @ ..] if rest.contains(&"to") => {
                 let rest = rest.strip_prefix(&["work"]).unwrap_or(rest);
@@ -137,9 +279,9 @@ impl Session {
                     ["release"] if !chain => true,
                     _ => return Err(near(1)),
                 };
-                self.end(*verb == "commit", chain, release)
+                self.end(*verb == "commit", chain, release, usual)
             }
-            ["savepoint", _] => self.set_savepoint(savepoint_name(plain.get(1))),
+            ["savepoint", _] => self.set_savepoint(savepoint_name(plain.get(1)), usual),
             ["release", "savepoint", _] => {
                 let found = self.find_savepoint(&name_of(plain.last()))?;
                 for (_, savepoint) in self.savepoints.drain(found..) {
@@ -152,7 +294,12 @@ impl Session {
     }
 
     /// START TRANSACTION, with its characteristics.
-    fn start_transaction(&mut self, options: &[Token], near: impl Fn() -> SqlError) -> Result<()> {
+    fn start_transaction(
+        &mut self,
+        options: &[Token],
+        usual: TransactionOptions,
+        near: impl Fn() -> SqlError,
+    ) -> Result<()> {
         let (mut read_only, mut snapshot) = (None, false);
         for part in split_commas(options) {
             let part: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
@@ -163,23 +310,29 @@ impl Session {
                 _ => return Err(near()),
             }
         }
-        self.start(read_only, snapshot)
+        self.start(read_only, snapshot, usual)
     }
 
     /// COMMIT or ROLLBACK; with AND CHAIN and RELEASE.
-    fn end(&mut self, commits: bool, chain: bool, release: bool) -> Result<()> {
+    fn end(
+        &mut self,
+        commits: bool,
+        chain: bool,
+        release: bool,
+        usual: TransactionOptions,
+    ) -> Result<()> {
         let same = self.running;
         if commits {
             self.commit()?;
         } else {
-            self.end_transaction();
+            self.rollback();
         }
         if let (true, Some((isolation, read_only))) = (chain, same) {
             self.next_isolation = Some(isolation);
             self.next_read_only = Some(read_only);
         }
         if chain {
-            self.start(None, false)?;
+            self.start(None, false, usual)?;
         }
         if release {
             self.process.stop.killed.store(true, Ordering::Release);
@@ -187,10 +340,10 @@ impl Session {
         Ok(())
     }
 
-    fn set_savepoint(&mut self, name: String) -> Result<()> {
+    fn set_savepoint(&mut self, name: String, usual: TransactionOptions) -> Result<()> {
         names::check_length(&name)?;
         if self.txn.is_none() && !self.autocommit {
-            self.begin();
+            self.begin(usual);
         }
         if let Some(txn) = &self.txn {
             let savepoint = txn.savepoint();
@@ -202,14 +355,19 @@ impl Session {
         Ok(())
     }
 
-    fn start(&mut self, read_only: Option<bool>, snapshot: bool) -> Result<()> {
+    fn start(
+        &mut self,
+        read_only: Option<bool>,
+        snapshot: bool,
+        usual: TransactionOptions,
+    ) -> Result<()> {
         self.commit()?;
-        self.locked = None;
+        self.locks.unlock_tables();
         if read_only.is_some() {
             self.next_read_only = read_only;
         }
         self.explicit = true;
-        self.begin();
+        self.begin(usual);
         if let (Some(txn), true) = (&self.txn, snapshot) {
             txn.take_snapshot();
         }
@@ -230,9 +388,33 @@ impl Session {
         self.savepoints.truncate(found + 1);
         Ok(())
     }
+}
 
-    /// `SET [scope] TRANSACTION`, by the words that follow it.
-    pub(super) fn set_transaction(&mut self, words: &[String], scope: &str) -> Result<()> {
+/// Tells how a statement ended that changed something, once that is known to last.
+pub(super) fn acknowledge(
+    commit: Option<CommitFuture>,
+    outcome: &Outcome,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match commit {
+        // What follows must see it.
+        Some(commit) if outcome.status.more_results => {
+            commit.wait()?;
+            sink.ok(outcome)
+        }
+        Some(commit) => sink.ok_after(commit, outcome),
+        None => sink.ok(outcome),
+    }
+}
+
+/// What `SET [scope] TRANSACTION` says, by the words that follow it.
+pub(super) struct Characteristics {
+    pub(super) isolation: Option<&'static str>,
+    pub(super) read_only: Option<bool>,
+}
+
+impl Characteristics {
+    pub(super) fn parse(words: &[String]) -> Result<Characteristics> {
         let (mut isolation, mut read_only) = (None, None);
         // White space and commas are gone: each characteristic is known by its own words.
         let mut rest = words.iter().map(String::as_str).filter(|word| !word.is_empty()).peekable();
@@ -261,24 +443,6 @@ impl Session {
         if isolation.is_none() && read_only.is_none() {
             return Err(SqlError::syntax("near the end"));
         }
-        if scope == "next" {
-            if self.txn.is_some() {
-                return Err(SqlError::new(
-                    1568,
-                    "Transaction characteristics can't be changed while a transaction is in progress",
-                ));
-            }
-            self.next_isolation = isolation.map(isolation_of).or(self.next_isolation);
-            self.next_read_only = read_only.or(self.next_read_only);
-            return Ok(());
-        }
-        if let Some(level) = isolation {
-            self.assign(scope == "global", "transaction_isolation", level)?;
-        }
-        if let Some(only) = read_only {
-            let text = if only { "ON" } else { "OFF" };
-            self.assign(scope == "global", "transaction_read_only", text)?;
-        }
-        Ok(())
+        Ok(Characteristics { isolation, read_only })
     }
 }

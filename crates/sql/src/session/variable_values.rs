@@ -36,7 +36,7 @@ impl Session {
             (_, "error_count") => {
                 return Some(Value::Int(self.diagnostics.error_count() as i64));
             }
-            (_, "autocommit") => return Some(Value::from(self.autocommit)),
+            (_, "autocommit") => return Some(Value::from(self.transaction.autocommit())),
             (_, name) => variables.system.get(name).cloned()?,
         };
         Some(match text.as_str() {

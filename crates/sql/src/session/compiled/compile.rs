@@ -39,7 +39,7 @@ impl Session {
     pub(in crate::session) fn may(&self, need: &Need) -> Result<()> {
         let need = std::slice::from_ref(need);
         self.security.check_needs(need)?;
-        self.check_locked(&modes_of(need))
+        self.transaction.locks().check_locked(&modes_of(need))
     }
 
     /// As [`Session::compile`]; what it needs is asked of `may`.

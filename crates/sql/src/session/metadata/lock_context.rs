@@ -7,36 +7,75 @@ use std::time::Duration;
 use sqlparser::tokenizer::Token;
 
 use super::{HeldLocks, MetadataLockMode, Name, TableLock, WaitLimits, definition_of};
+use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{parts_of, path_of, solid, split_commas, word};
-use crate::session::Session;
+use crate::process::Process;
+use crate::session::instance::Instance;
+use crate::session::security_context::SecurityContext;
 
-impl Session {
+/// The metadata locks that a session holds for its transaction and by LOCK TABLES. Every lock that
+/// it takes waits at most as long as its caller says, until the session's statement is stopped, or
+/// until its client has gone.
+pub(in crate::session) struct MetadataLockContext {
+    instance: Instance,
+    process: Arc<Process>,
+    connection_id: u64,
+    /// Tables that the transaction uses.
+    held: HeldLocks,
+    /// Tables that LOCK TABLES has locked.
+    locked: Option<HeldLocks>,
+}
+
+impl MetadataLockContext {
+    pub(in crate::session) fn new(
+        instance: Instance,
+        process: Arc<Process>,
+        connection_id: u64,
+    ) -> MetadataLockContext {
+        let held = HeldLocks::default();
+        MetadataLockContext { instance, process, connection_id, held, locked: None }
+    }
+
+    /// Begins anew for another process, after the transaction has ended.
+    pub(in crate::session) fn reset(&mut self, process: Arc<Process>) {
+        self.process = process;
+        self.locked = None;
+    }
+
     /// Takes names. The session has those that its transaction uses, and `before`.
-    fn lock_names(
+    fn take(
         &self,
         names: Vec<(Name, MetadataLockMode)>,
         before: &HeldLocks,
+        wait: Duration,
     ) -> Result<HeldLocks> {
         let (instance, id) = (&self.instance, self.connection_id);
         let gone = || instance.is_gone(id);
-        let limits = WaitLimits { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
-        let stripe = id as usize;
+        let limits = WaitLimits { wait, stop: &self.process.stop, gone: &gone };
         let held = |name: &Name| self.held.mode(name).max(before.mode(name));
-        instance.0.metadata.take(names, stripe, &limits, held)
+        instance.0.metadata.take(names, id as usize, &limits, held)
     }
 
     /// Takes tables for a change of them: their definitions, and then the tables.
-    pub(in crate::session) fn have_alone(&self, tables: &[Name]) -> Result<(HeldLocks, HeldLocks)> {
-        let definitions = self.have_definitions(tables)?;
-        let tables = self.have_tables_alone(tables, &definitions)?;
+    pub(in crate::session) fn take_alone(
+        &self,
+        tables: &[Name],
+        wait: Duration,
+    ) -> Result<(HeldLocks, HeldLocks)> {
+        let definitions = self.take_definitions(tables, wait)?;
+        let tables = self.take_tables_alone(tables, &definitions, wait)?;
         Ok((definitions, tables))
     }
 
     /// Takes the definitions of tables, which keeps others from changing them, and not from their
     /// rows. A table that does not exist has a name that one may have (NAME-2).
-    pub(in crate::session) fn have_definitions(&self, tables: &[Name]) -> Result<HeldLocks> {
+    pub(in crate::session) fn take_definitions(
+        &self,
+        tables: &[Name],
+        wait: Duration,
+    ) -> Result<HeldLocks> {
         let catalog = self.instance.0.catalog.load();
         let new = |(db, name): &&Name| catalog.table(db, name).is_err();
         tables.iter().filter(new).try_for_each(|(db, name)| names::check_table(db, name))?;
@@ -51,41 +90,29 @@ impl Session {
         // LOCK TABLES has the definitions, and not the database.
         let wanted =
             |(name, _): &(Name, MetadataLockMode)| self.locked.is_none() || name.1.is_empty();
-        self.lock_names(names.filter(wanted).collect(), &HeldLocks::default())
+        self.take(names.filter(wanted).collect(), &HeldLocks::default(), wait)
     }
 
     /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so
     /// already.
-    pub(in crate::session) fn have_tables_alone(
+    pub(in crate::session) fn take_tables_alone(
         &self,
         tables: &[Name],
         definitions: &HeldLocks,
+        wait: Duration,
     ) -> Result<HeldLocks> {
         if self.locked.is_some() {
             return Ok(HeldLocks::default());
         }
         let alone = |table: &Name| (table.clone(), MetadataLockMode::Alone);
-        self.lock_names(tables.iter().map(alone).collect(), definitions)
-    }
-
-    /// Takes tables for using them beside the session's transaction.
-    pub(in crate::session) fn share_tables(
-        &self,
-        tables: Vec<(Name, MetadataLockMode)>,
-    ) -> Result<HeldLocks> {
-        let Some(locked) = &self.locked else {
-            return self.lock_names(tables, &HeldLocks::default());
-        };
-        for (name, mode) in &tables {
-            check_mode(locked, name, *mode)?;
-        }
-        Ok(HeldLocks::default())
+        self.take(tables.iter().map(alone).collect(), definitions, wait)
     }
 
     /// Takes databases alone, and then the tables that are in them.
-    pub(in crate::session) fn have_databases_alone(
+    pub(in crate::session) fn take_databases_alone(
         &self,
         databases: &[String],
+        wait: Duration,
     ) -> Result<(HeldLocks, HeldLocks)> {
         if self.locked.is_some() {
             let text = "Can't execute the given command because you have active locked tables or an active transaction";
@@ -96,24 +123,34 @@ impl Session {
         let new = databases.iter().filter(|name| !catalog.has_database(name));
         new.clone().try_for_each(|name| names::check_database(name))?;
         let names = databases.iter().map(whole).collect();
-        let databases_held = self.lock_names(names, &HeldLocks::default())?;
+        let databases_held = self.take(names, &HeldLocks::default(), wait)?;
         let catalog = self.instance.0.catalog.load_full();
         let tables = databases.iter().flat_map(|db| catalog.tables_of(db));
         let tables = tables
             .map(|table| ((table.db.clone(), table.name.clone()), MetadataLockMode::Alone))
             .collect();
-        let tables_held = self.lock_names(tables, &databases_held)?;
+        let tables_held = self.take(tables, &databases_held, wait)?;
         Ok((databases_held, tables_held))
     }
 
-    pub(in crate::session) fn release_tables(&mut self) {
-        self.held.clear();
+    /// Takes tables for using them beside the session's transaction.
+    pub(in crate::session) fn take_shared(
+        &self,
+        tables: Vec<(Name, MetadataLockMode)>,
+        wait: Duration,
+    ) -> Result<HeldLocks> {
+        if self.locked.is_none() {
+            return self.take(tables, &HeldLocks::default(), wait);
+        }
+        self.check_locked(&tables)?;
+        Ok(HeldLocks::default())
     }
 
     /// Takes the tables that a statement names, until its transaction ends.
     pub(in crate::session) fn use_tables(
         &mut self,
         tables: &[(Arc<TableLock>, MetadataLockMode)],
+        wait: Duration,
     ) -> Result<()> {
         if self.locked.is_some() {
             // It has them, or would not have come here.
@@ -121,7 +158,7 @@ impl Session {
         }
         let (instance, id) = (&self.instance, self.connection_id);
         let gone = || instance.is_gone(id);
-        let limits = WaitLimits { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
+        let limits = WaitLimits { wait, stop: &self.process.stop, gone: &gone };
         let held = &mut self.held;
         held.stripe = id as usize;
         for (lock, mode) in tables {
@@ -135,6 +172,22 @@ impl Session {
         Ok(())
     }
 
+    /// Takes a table for reading until the transaction ends, if the session has it so or can have
+    /// it at once.
+    pub(in crate::session) fn read_at_once(&mut self, lock: &Arc<TableLock>) -> bool {
+        self.held.read_at_once(lock, self.connection_id as usize)
+    }
+
+    /// Gives back what the transaction holds.
+    pub(in crate::session) fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// Whether LOCK TABLES has locked tables.
+    pub(in crate::session) fn has_locked_tables(&self) -> bool {
+        self.locked.is_some()
+    }
+
     /// Under LOCK TABLES, only those tables may be used, and as they were locked.
     pub(in crate::session) fn check_locked(
         &self,
@@ -144,62 +197,62 @@ impl Session {
         tables.iter().try_for_each(|(name, mode)| check_mode(locked, name, *mode))
     }
 
-    /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or
-    /// its end.
-    pub(in crate::session) fn lock_tables(&mut self, tokens: &[Token]) -> Result<()> {
-        self.commit()?;
+    pub(in crate::session) fn lock_tables(
+        &mut self,
+        names: Vec<(Name, MetadataLockMode)>,
+        wait: Duration,
+    ) -> Result<()> {
+        self.locked = Some(self.take(names, &HeldLocks::default(), wait)?);
+        Ok(())
+    }
+
+    pub(in crate::session) fn unlock_tables(&mut self) {
         self.locked = None;
-        let database = self.variables.borrow().database.clone();
-        let catalog = self.instance.0.catalog.load_full();
-        let mut names = Vec::new();
-        for part in split_commas(tokens) {
-            let part = solid(&part);
-            let words: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let (mode, rest) = match words.as_slice() {
-                [rest @ .., "read"] | [rest @ .., "read", "local"] => {
-                    (MetadataLockMode::Keep, rest.len())
-                }
-                [rest @ .., "low_priority", "write"] | [rest @ .., "write"] => {
-                    (MetadataLockMode::Alone, rest.len())
-                }
-                _ => return Err(SqlError::syntax("LOCK TABLES t READ or WRITE")),
-            };
-            // An alias may follow the name.
-            let len = if part.get(1) == Some(&Token::Period) { 3 } else { 1 };
-            if rest < len {
-                return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
+    }
+}
+
+/// What LOCK TABLES locks, by the tokens that follow it, if the user may.
+pub(in crate::session) fn tables_to_lock(
+    tokens: &[Token],
+    database: Option<&str>,
+    catalog: &Catalog,
+    security: &SecurityContext,
+) -> Result<Vec<(Name, MetadataLockMode)>> {
+    let mut names = Vec::new();
+    for part in split_commas(tokens) {
+        let part = solid(&part);
+        let words: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (mode, rest) = match words.as_slice() {
+            [rest @ .., "read"] | [rest @ .., "read", "local"] => {
+                (MetadataLockMode::Keep, rest.len())
             }
-            let name = path_of(&parts_of(&part[..len])?, database.as_deref())?;
-            self.security.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
-            self.security.check_table(&["SELECT"], &name.0, Some(&name.1))?;
-            catalog.table(&name.0, &name.1)?;
-            if mode == MetadataLockMode::Alone {
-                // It may change them, and the holder of a definition may wait for the table.
-                names.extend(
-                    definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
-                );
+            [rest @ .., "low_priority", "write"] | [rest @ .., "write"] => {
+                (MetadataLockMode::Alone, rest.len())
             }
-            names.push((name, mode));
-        }
-        if names.is_empty() {
+            _ => return Err(SqlError::syntax("LOCK TABLES t READ or WRITE")),
+        };
+        // An alias may follow the name.
+        let len = if part.get(1) == Some(&Token::Period) { 3 } else { 1 };
+        if rest < len {
             return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
         }
-        self.locked = Some(self.lock_names(names, &HeldLocks::default())?);
-        Ok(())
-    }
-
-    pub(in crate::session) fn unlock_tables(&mut self) -> Result<()> {
-        if self.locked.is_some() {
-            self.commit()?;
-            self.locked = None;
+        let name = path_of(&parts_of(&part[..len])?, database)?;
+        security.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
+        security.check_table(&["SELECT"], &name.0, Some(&name.1))?;
+        catalog.table(&name.0, &name.1)?;
+        if mode == MetadataLockMode::Alone {
+            // It may change them, and the holder of a definition may wait for the table.
+            names.extend(
+                definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
+            );
         }
-        Ok(())
+        names.push((name, mode));
     }
-
-    pub(in crate::session) fn lock_wait(&self) -> Duration {
-        self.variables.borrow().often.table_wait
+    if names.is_empty() {
+        return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
     }
+    Ok(names)
 }
 
 /// Refuses a use of a table for which LOCK TABLES does not have it.
