@@ -62,7 +62,7 @@ impl Session {
             "kill" => self.run_kill(&plain, params)?,
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
-            "deallocate" => self.deallocate(&plain)?,
+            "deallocate" => self.prepared.deallocate(&plain)?,
             // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps
             // no other out.
             "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {

@@ -30,13 +30,11 @@ mod transactions;
 mod variable_values;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use spillway::{Isolation, Transaction, TransactionOptions};
 use spillway_base::stall::Attached;
 use spillway_base::thread;
@@ -54,7 +52,7 @@ use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
 use compiled::{RowStatement, Shapes, Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
-use prepared::PreparedStatement;
+use prepared::PreparedStatements;
 use security_context::{SecurityContext, SessionAccount};
 use status_variables::StatusVariables;
 use suspension::{SuspendedStatement, Suspension};
@@ -73,9 +71,7 @@ pub struct Session {
     instance: Instance,
     variables: RefCell<Variables>,
     transaction: TransactionState,
-    statements: FxHashMap<u32, PreparedStatement>,
-    statements_next: u32,
-    named: HashMap<String, u32>,
+    prepared: PreparedStatements,
     diagnostics: DiagnosticsArea,
     multi_statements: bool,
     process: Arc<Process>,
@@ -170,9 +166,7 @@ impl Instance {
             instance: self.clone(),
             variables: RefCell::new(variables),
             transaction,
-            statements: FxHashMap::default(),
-            statements_next: 1,
-            named: HashMap::new(),
+            prepared: PreparedStatements::new(),
             diagnostics: DiagnosticsArea::default(),
             multi_statements: true,
             process,
@@ -327,8 +321,7 @@ impl Session {
         self.transaction.reset(self.process.clone(), variables.flag("autocommit"));
         *self.variables.borrow_mut() = variables;
         self.status_variables.reset_waits();
-        self.statements.clear();
-        self.named.clear();
+        self.prepared.close_all();
         self.diagnostics.clear();
         self.assignments += 1;
     }

@@ -1,20 +1,20 @@
 //! Prepared statements, of the protocol and of PREPARE.
 
-mod statement;
+mod statements;
 
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
 use super::compiled::{RowStatement, Slot, is_rows};
-use super::{Session, large_values};
+use super::Session;
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parser::{Statement, name_of, split_commas, word};
 use crate::process::Called;
 use crate::{names, parser};
-use statement::PreparedPlace;
+use statements::{PreparedPlace, PreparedStatement};
 
-pub(super) use statement::PreparedStatement;
+pub(super) use statements::PreparedStatements;
 
 /// A statement that was prepared.
 #[derive(Clone, Debug)]
@@ -68,8 +68,7 @@ impl Session {
             }
             slot.compiled = Some(compiled);
         }
-        let id = self.statements_next;
-        self.statements_next += 1;
+        let id = self.prepared.take_id();
         let account = match &**slot.statement {
             Statement::Own(_, tokens) => crate::privilege::shown(tokens),
             Statement::Sql(_) => None,
@@ -83,7 +82,7 @@ impl Session {
             _memory: memory,
             _kept: kept,
         };
-        self.statements.insert(id, stored);
+        self.prepared.insert(id, stored);
         Ok(Prepared { id, params, columns })
     }
 
@@ -92,30 +91,17 @@ impl Session {
     /// # Errors
     /// 1243 for an unknown number, 1210 for too few parameters, and as [`Session::query`].
     pub fn execute(&mut self, id: u32, params: &[Value], sink: &mut dyn ResultSink) -> Result<()> {
-        let unknown = || {
-            SqlError::new(
-                1243,
-                format!("Unknown prepared statement handler ({id}) given to EXECUTE"),
-            )
-        };
-        let stored = self.statements.get_mut(&id).ok_or_else(unknown)?;
-        if params.len() != stored.params {
-            return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
-        }
-        let bytes = large_values::bytes_of(params);
-        let _copies = large_values::charge(self.instance.0.db.budget(), bytes)?;
-        let mut slot = stored.slot.take().ok_or_else(unknown)?;
+        let budget = self.instance.0.db.budget();
+        let (mut slot, _copies) = self.prepared.take(id, params, budget)?;
         let (depth, called) = (slot.depth, Called::Prepared(id));
         let outcome = depth.run(|| self.run_slot(&mut slot, params, None, called, false, sink));
-        if let Some(stored) = self.statements.get_mut(&id) {
-            stored.slot = Some(slot);
-        }
+        self.prepared.put_back(id, slot);
         outcome
     }
 
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, id: u32) {
-        self.statements.remove(&id);
+        self.prepared.close(id);
     }
 
     /// `PREPARE name FROM text`.
@@ -129,11 +115,9 @@ impl Session {
         let name = name_of(plain.get(1)).to_lowercase();
         names::check_length(&name)?;
         // One of that name is gone even where the new one is none.
-        if let Some(old) = self.named.remove(&name) {
-            self.statements.remove(&old);
-        }
+        self.prepared.close_named(&name);
         let prepared = self.prepare(&text)?;
-        self.named.insert(name, prepared.id);
+        self.prepared.bind_name(name, prepared.id);
         Ok(())
     }
 
@@ -143,7 +127,7 @@ impl Session {
         plain: &[Token],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let id = self.find_named(plain.get(1), "EXECUTE")?;
+        let id = self.prepared.named(plain.get(1), "EXECUTE")?;
         let mut values = Vec::new();
         match plain.get(2) {
             None => {}
@@ -155,28 +139,5 @@ impl Session {
             Some(other) => return Err(SqlError::syntax(format!("near '{other}'"))),
         }
         self.execute(id, &values, sink)
-    }
-
-    /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`.
-    pub(super) fn deallocate(&mut self, plain: &[Token]) -> Result<()> {
-        let [_, prepare, name] = plain else {
-            return Err(SqlError::syntax("DEALLOCATE PREPARE name"));
-        };
-        if word(Some(prepare)) != "prepare" {
-            return Err(SqlError::syntax(format!("near '{prepare}'")));
-        }
-        let id = self.find_named(Some(name), "DEALLOCATE PREPARE")?;
-        self.statements.remove(&id);
-        self.named.retain(|_, named| *named != id);
-        Ok(())
-    }
-
-    fn find_named(&self, name: Option<&Token>, given: &str) -> Result<u32> {
-        let name = name_of(name);
-        let unknown = || {
-            let text = format!("Unknown prepared statement handler ({name}) given to {given}");
-            SqlError::new(1243, text)
-        };
-        self.named.get(&name.to_lowercase()).copied().ok_or_else(unknown)
     }
 }
