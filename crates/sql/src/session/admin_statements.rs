@@ -7,11 +7,11 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::metadata::{HeldLocks, MetadataLockMode, Name, modes_of};
+use super::metadata::{HeldLocks, MetadataLockMode};
 use super::run::check_snapshot;
 use super::transactions::acknowledge;
+use super::variable_values::variable_lines;
 use crate::api::{ColumnFlags, ResultSink};
-use crate::catalog::Catalog;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::executor::check_table;
@@ -19,8 +19,8 @@ use crate::expression::truth_of;
 use crate::information_schema::Shown;
 use crate::parser;
 use crate::parser::{name_of, parts_of, path_of, solid, split_commas, word};
-use crate::planner::{Binder, Names, ScopeColumn, ScopeTable};
-use crate::privilege::{Need, Needs, SYSTEM_USER};
+use crate::planner::{Binder, ScopeColumn, ScopeTable};
+use crate::privilege::SYSTEM_USER;
 
 impl Session {
     pub(super) fn run_own(
@@ -167,7 +167,7 @@ impl Session {
         let wait = self.variables.borrow().often.table_wait;
         let (bound, tables, catalog, _used) = loop {
             let catalog = self.instance.0.catalog.load_full();
-            let (bound, tables) = self.bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
+            let (bound, tables) = self.compiler().bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
             let used = match self.transaction.is_open() {
                 true => {
                     let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
@@ -199,26 +199,6 @@ impl Session {
         // The client may see the value at once, in a variable or in an error's text.
         txn.wait_until_told()?;
         value
-    }
-
-    /// Binds what stands by itself, over the columns of `scope` where there are any. Answers the
-    /// tables that it reads, too.
-    fn bind_alone<T>(
-        &self,
-        catalog: &Catalog,
-        scope: Option<ScopeTable>,
-        bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
-    ) -> Result<(T, Vec<(Name, MetadataLockMode)>)> {
-        let variables = self.variables.borrow();
-        let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
-        let may = |need: &Need| self.may(need);
-        let (database, needs) = (variables.database.as_deref(), Needs::new(&may));
-        let names = Names { catalog, database, variables: &lookup, needs: &needs };
-        let mut binder = Binder::new(names);
-        binder.scope.tables.extend(scope);
-        let bound = bind(&mut binder)?;
-        drop(binder);
-        Ok((bound, modes_of(&needs.into_list())))
     }
 
     pub(super) fn table_maintenance(
@@ -323,10 +303,12 @@ impl Session {
         let wait = self.variables.borrow().often.table_wait;
         let (condition, catalog, _used) = loop {
             let catalog = self.instance.0.catalog.load_full();
-            let (condition, tables) = self.bind_alone(&catalog, Some(scope.clone()), |binder| {
+            let bind = |binder: &mut Binder<'_>| {
                 binder.place = "where clause";
                 binder.condition(&expr)
-            })?;
+            };
+            let scope = Some(scope.clone());
+            let (condition, tables) = self.compiler().bind_alone(&catalog, scope, bind)?;
             let used = self.transaction.locks().take_shared(tables, wait)?;
             if self.instance.catalog_version() <= catalog.version {
                 break (condition, catalog, used);
@@ -362,7 +344,7 @@ impl Session {
         self.diagnostics.clear();
         let global = at(1) == "global";
         let lines = if words.iter().any(|word| word == "variables") {
-            self.variable_lines(global)
+            variable_lines(&self.instance, &self.variables.borrow(), global)
         } else if words.iter().any(|word| word == "status") {
             self.status_variables.lines(&self.instance, &self.process.stalls, global)
         } else {

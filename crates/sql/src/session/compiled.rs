@@ -5,46 +5,28 @@
 //! some for all sessions. A compiled form is valid for one version of the catalog, one current
 //! database and one set of the settings by which text is read.
 
-mod compile;
+mod compiler;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use spillway::Budget;
 use spillway_base::budget::Charge;
-use spillway_base::lock::Mutex;
 use spillway_types::Value;
 use sqlparser::ast;
 
 use super::metadata::{self, TableLock};
+use crate::api::ResultColumn;
 use crate::dml::{ChangePlan, InsertPlan, JoinedPlan};
 use crate::errors::{Result, SqlError};
 use crate::executor::Point;
 use crate::expression::Fit;
-use crate::parser::{Deep, Depth, RowSource, Shape, Statement, TextMode};
+use crate::parser::{Deep, Depth, RowSource, Statement, TextMode};
 use crate::planner::{self, Names, QueryPlan};
 use crate::privilege::Need;
 use crate::variables::Variables;
 
-/// Shapes that a session keeps.
-const SHAPES_MAX: usize = 256;
-
-/// Where a text in a statement is longer, the memory of its values is not kept for the next one.
-const KEPT_BYTES: usize = 512;
-
-/// Shapes that one part of the common store keeps, at the most.
-const COMMON_MAX: usize = 256;
-/// The part of the memory budget that the common store keeps, at the most.
-const COMMON_SHARE: usize = 32;
-/// The part of it that a session keeps, at the most.
-const SESSION_SHARE: usize = 256;
-const PARTS: usize = 16;
-
 /// What a statement takes that is ready to run, with its tree: measured, of a point select.
-const COMPILED_BYTES: usize = 16 << 10;
+pub(super) const COMPILED_BYTES: usize = 16 << 10;
 
 /// A statement about rows, bound.
 #[derive(Debug)]
@@ -202,13 +184,23 @@ impl Slot {
 
     /// Takes it to run, so that what was made of it is nobody else's to count meanwhile.
     pub(super) fn take(&mut self) -> Slot {
-        let statement = self.statement.clone();
-        Slot { depth: self.depth, statement, compiled: self.compiled.take() }
+        Slot { compiled: self.compiled.take(), ..self.without_plan() }
     }
 
     pub(super) fn copy(&self) -> Slot {
-        let (statement, compiled) = (self.statement.clone(), self.compiled.clone());
-        Slot { depth: self.depth, statement, compiled }
+        Slot { compiled: self.compiled.clone(), ..self.without_plan() }
+    }
+
+    /// A copy without what was made of it.
+    pub(super) fn without_plan(&self) -> Slot {
+        Slot { depth: self.depth, statement: self.statement.clone(), compiled: None }
+    }
+
+    /// Whether what was made of it could hold as long as nothing changes, and something has.
+    pub(super) fn is_outdated(&self, variables: &Variables, catalog: u64) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| {
+            compiled.lasting && !compiled.made_for.is(variables, catalog)
+        })
     }
 
     /// Whether it is known to be over at once.
@@ -230,72 +222,17 @@ impl Slot {
     }
 }
 
-/// What text a shape was compiled for.
-#[derive(PartialEq, Eq, Hash)]
-struct ShapeKey {
-    text: Box<str>,
-    made_for: MadeFor,
-}
-
-/// What sessions made of shapes, for those that come later.
-pub(super) struct CommonShapes {
-    parts: [Mutex<FxHashMap<ShapeKey, Arc<Compiled>>>; PARTS],
-    /// What one part keeps, at the most.
-    most: usize,
-}
-
-impl CommonShapes {
-    /// None yet. They take a small part of the budget.
-    pub(super) fn new(budget: &Budget) -> CommonShapes {
-        let most = budget.limit() / COMMON_SHARE / COMPILED_BYTES / PARTS;
-        CommonShapes { parts: Default::default(), most: most.clamp(1, COMMON_MAX) }
-    }
-
-    fn part(&self, key: &ShapeKey) -> &Mutex<FxHashMap<ShapeKey, Arc<Compiled>>> {
-        let mut hasher = FxBuildHasher.build_hasher();
-        hasher.write(key.text.as_bytes());
-        &self.parts[(hasher.finish() >> 32) as usize % PARTS]
-    }
-
-    fn get(&self, key: &ShapeKey) -> Option<Arc<Compiled>> {
-        self.part(key).lock().get(key).cloned()
-    }
-
-    fn put(&self, key: ShapeKey, compiled: &Arc<Compiled>) {
-        let mut part = self.part(&key).lock();
-        if part.len() >= self.most {
-            // Which go hardly matters: a session keeps its own.
-            let some: usize = part.len().div_ceil(2);
-            let mut at = 0;
-            part.retain(|_, _| {
-                at += 1;
-                at > some
-            });
-        }
-        part.insert(key, compiled.clone());
-    }
-}
-
-/// A session's shapes; in place of one that could not be compiled, the version of the catalog that
-/// this was so for.
-#[derive(Default)]
-pub(super) struct Shapes {
-    known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
-    mode: TextMode,
-    pub(super) buffer: Shape,
-}
-
-fn made_for(variables: &Variables, catalog: u64) -> MadeFor {
-    MadeFor {
-        catalog,
-        database: variables.database.clone(),
-        collation: variables.collation.id(),
-        full_group_by: variables.often.full_group_by,
-        mode: variables.mode,
-    }
-}
-
 impl MadeFor {
+    fn of(variables: &Variables, catalog: u64) -> MadeFor {
+        MadeFor {
+            catalog,
+            database: variables.database.clone(),
+            collation: variables.collation.id(),
+            full_group_by: variables.often.full_group_by,
+            mode: variables.mode,
+        }
+    }
+
     /// Whether it is of this version of the catalog.
     pub(super) fn is_of(&self, catalog: u64) -> bool {
         self.catalog == catalog
@@ -311,6 +248,25 @@ impl MadeFor {
 }
 
 impl Compiled {
+    /// Whether it still is what its statement would be compiled to, with these parameters and for
+    /// this version of the catalog.
+    pub(super) fn holds(&self, variables: &Variables, params: &[Value], catalog: u64) -> bool {
+        self.lasting
+            && self.samples.len() == params.len()
+            && self.samples.iter().zip(params).all(|(sample, value)| {
+                sample.as_ref().is_none_or(|sample| sample.stands_for(value))
+            })
+            && self.made_for.is(variables, catalog)
+    }
+
+    /// The columns of its result; none for a change.
+    pub(super) fn columns(&self) -> &[ResultColumn] {
+        match &*self.body {
+            RowStatement::Query(plan) => &plan.columns,
+            RowStatement::Insert(_) | RowStatement::Change(_) | RowStatement::Joined(_) => &[],
+        }
+    }
+
     /// Checks parameters that must be of a kind, before any row is looked at.
     ///
     /// # Errors

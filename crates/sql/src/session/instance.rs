@@ -16,9 +16,9 @@ use spillway_base::lock::Mutex;
 use spillway_base::thread::JoinHandle;
 use spillway_types::Value;
 
-use super::compiled::CommonShapes;
 use super::counters::Counters;
 use super::metadata::{MetadataLocks, Name};
+use super::plan_cache::SharedPlanCache;
 use super::refreshing::RefreshPasses;
 use crate::api::Front;
 use crate::catalog::{CATALOG, Catalog, Newest, TableDef, UserDef, remove_unnamed_spaces};
@@ -44,7 +44,7 @@ pub(super) struct Inner {
     pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
     pub(super) named: Arc<NamedLocks>,
-    pub(super) shapes: CommonShapes,
+    pub(super) plan_cache: SharedPlanCache,
     pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
     pub(super) globals: Mutex<Arc<BTreeMap<String, String>>>,
     pub(super) numbers: AtomicU64,
@@ -133,7 +133,7 @@ impl Instance {
                 true => executor::together_max(db.settings().memory_bytes),
                 false => 1,
             },
-            shapes: CommonShapes::new(db.budget()),
+            plan_cache: SharedPlanCache::new(db.budget()),
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),

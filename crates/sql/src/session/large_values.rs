@@ -52,7 +52,7 @@ mod tests {
         session.use_database("test").unwrap();
         run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)");
         let kept = |session: &crate::session::Session| {
-            let values = &session.shapes.buffer.values;
+            let values = &session.plan_cache.buffer().values;
             values.iter().map(|value| bytes_of(std::slice::from_ref(value))).sum::<usize>()
         };
         run(&mut session, "INSERT INTO t VALUES (1, 'short')");

@@ -17,6 +17,7 @@ mod instance;
 mod large_values;
 mod login;
 mod metadata;
+mod plan_cache;
 mod point;
 mod prepared;
 mod refreshing;
@@ -29,7 +30,7 @@ mod suspension;
 mod transactions;
 mod variable_values;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -50,8 +51,9 @@ use crate::information_schema::Labels;
 use crate::parser::{self, RowSource, Statement, TextMode};
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
-use compiled::{RowStatement, Shapes, Slot, StatementInput, is_rows};
+use compiled::{Slot, StatementInput, is_rows};
 use diagnostics::DiagnosticsArea;
+use plan_cache::PlanCache;
 use prepared::PreparedStatements;
 use security_context::{SecurityContext, SessionAccount};
 use status_variables::StatusVariables;
@@ -75,14 +77,11 @@ pub struct Session {
     diagnostics: DiagnosticsArea,
     multi_statements: bool,
     process: Arc<Process>,
-    shapes: Shapes,
+    plan_cache: PlanCache,
     connection_id: u64,
     /// How often a variable was set.
     assignments: u64,
     status_variables: StatusVariables,
-    /// Whether the plan made last asked for a system variable: it may be another when the statement
-    /// runs again.
-    asked: Cell<bool>,
     security: SecurityContext,
     suspension: Suspension,
     room: Room,
@@ -170,11 +169,10 @@ impl Instance {
             diagnostics: DiagnosticsArea::default(),
             multi_statements: true,
             process,
-            shapes: Shapes::default(),
+            plan_cache: PlanCache::default(),
             connection_id,
             assignments: 0,
             status_variables: StatusVariables::default(),
-            asked: Cell::new(false),
             security,
             suspension: Suspension::default(),
             room: Room::default(),
@@ -210,7 +208,7 @@ impl Session {
             thread::long_ahead();
         }
         let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
-        let statements = parser::split(sql, self.mode(), &mut memory)?;
+        let statements = parser::split(sql, self.variables.borrow().mode, &mut memory)?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
             if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
@@ -337,10 +335,8 @@ impl Session {
         let parsed = parser::parse(tokens.unwrap_or_default(), &mut memory)?;
         let parser::Parsed { statement, depth, .. } = parsed;
         let catalog = self.instance.0.catalog.load_full();
-        match &*self.compile(&Slot::new(statement, depth), &[], &catalog)?.body {
-            RowStatement::Query(plan) => Ok(plan.columns.clone()),
-            _ => Ok(Vec::new()),
-        }
+        let compiled = self.compiler().compile(&Slot::new(statement, depth), &[], &catalog)?;
+        Ok(compiled.columns().to_vec())
     }
 
     /// Notes what a statement that goes on has met, or a connection before its first.
@@ -354,7 +350,7 @@ impl Session {
         Status {
             in_transaction: self.transaction.is_open() && !self.suspension.opened_transaction(),
             autocommit: self.transaction.autocommit(),
-            no_backslash_escapes: self.mode().no_backslash_escapes,
+            no_backslash_escapes: self.variables.borrow().mode.no_backslash_escapes,
             more_results: false,
         }
     }
@@ -369,11 +365,6 @@ impl Session {
     pub fn set_flags(&mut self, found_rows: bool, multi_statements: bool) {
         self.variables.borrow_mut().found_rows_flag = found_rows;
         self.multi_statements = multi_statements;
-    }
-
-    /// How its text is read.
-    fn mode(&self) -> parser::TextMode {
-        self.variables.borrow().mode
     }
 
     fn outcome(&self, changed: Changed, more: bool) -> Outcome {

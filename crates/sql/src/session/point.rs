@@ -101,7 +101,7 @@ impl Session {
     fn may_be_point(&self, compiled: &Compiled, params: &[Value]) -> bool {
         (self.transaction.is_open() || self.transaction.begins_as_usual())
             && !self.transaction.locks().has_locked_tables()
-            && self.holds(compiled, params, self.instance.catalog_version())
+            && compiled.holds(&self.variables.borrow(), params, self.instance.catalog_version())
             && compiled.check(params).is_ok()
             && self.security.check_needs(&compiled.needs).is_ok()
             && self.variables.borrow().often.rows_max > 0

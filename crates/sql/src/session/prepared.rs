@@ -5,7 +5,7 @@ mod statements;
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
-use super::compiled::{RowStatement, Slot, is_rows};
+use super::compiled::{Slot, is_rows};
 use super::Session;
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
@@ -35,7 +35,7 @@ impl Session {
     /// memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
-        let mut statements = parser::split(sql, self.mode(), &mut memory)?;
+        let mut statements = parser::split(sql, self.variables.borrow().mode, &mut memory)?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
@@ -62,10 +62,8 @@ impl Session {
         let mut columns = Vec::new();
         if slot.sql().is_some_and(is_rows) {
             let catalog = self.instance.0.catalog.load_full();
-            let compiled = self.compile(&slot, &[], &catalog)?;
-            if let RowStatement::Query(plan) = &*compiled.body {
-                columns.clone_from(&plan.columns);
-            }
+            let compiled = self.compiler().compile(&slot, &[], &catalog)?;
+            columns = compiled.columns().to_vec();
             slot.compiled = Some(compiled);
         }
         let id = self.prepared.take_id();

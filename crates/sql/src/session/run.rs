@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use super::Session;
 use super::catalog_cache::AtHand;
-use super::compiled::{Compiled, RowStatement, Slot, StatementInput, is_rows};
+use super::compiled::{Compiled, RowStatement, Slot, StatementInput};
 use super::metadata::{Name, modes_of};
 use super::suspension::SuspendedStatement;
 use super::transactions::acknowledge;
@@ -20,7 +20,7 @@ use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::executor;
 use crate::expression::{Context, Patterns};
-use crate::parser::{Depth, RowSource, Statement};
+use crate::parser::RowSource;
 use crate::planner::query_plan;
 
 /// How often a first statement starts over when it meets rows that were changed after its snapshot
@@ -69,7 +69,10 @@ impl Session {
             ast::Statement::Explain { analyze: true, .. } => {
                 Err(SqlError::unsupported("EXPLAIN ANALYZE"))
             }
-            ast::Statement::Explain { statement, .. } => self.explain(statement, more, sink),
+            ast::Statement::Explain { statement, .. } => {
+                let rows = self.compiler().explain(statement)?;
+                self.send(&executor::explain_columns(), rows, more, sink)
+            }
             other => self.run_ddl(other, more, sink),
         }
     }
@@ -168,9 +171,13 @@ impl Session {
             // Neither the catalog nor what the slot has is counted: other sessions have them too.
             let catalog = self.instance.catalog_at_hand();
             let compiled = match slot.compiled.take() {
-                Some(compiled) if self.holds(&compiled, params, catalog.version) => compiled,
-                _ if granted => self.compile_for(slot, params, &catalog, &|_| Ok(()))?,
-                _ => self.compile(slot, params, &catalog)?,
+                Some(compiled)
+                    if compiled.holds(&self.variables.borrow(), params, catalog.version) =>
+                {
+                    compiled
+                }
+                _ if granted => self.compiler().compile_granted(slot, params, &catalog)?,
+                _ => self.compiler().compile(slot, params, &catalog)?,
             };
             let wait = self.variables.borrow().often.table_wait;
             let locks = self.transaction.locks_mut();
@@ -308,28 +315,6 @@ impl Session {
     fn deadline(&self) -> Option<Duration> {
         let most = self.variables.borrow().often.time_max;
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
-    }
-
-    pub(super) fn explain(
-        &mut self,
-        statement: &ast::Statement,
-        more: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if !is_rows(statement) {
-            return Err(SqlError::unsupported("EXPLAIN of this statement"));
-        }
-        let slot = Slot::new(Statement::Sql(Box::new(statement.clone())), Depth::default());
-        let catalog = self.instance.0.catalog.load_full();
-        let rows = match &*self.compile(&slot, &[], &catalog)?.body {
-            RowStatement::Query(plan) => crate::executor::explain(plan),
-            RowStatement::Insert(plan) => {
-                crate::executor::explain_insert(plan.table(), plan.query())
-            }
-            RowStatement::Change(plan) => plan.explain(),
-            RowStatement::Joined(plan) => crate::executor::explain(plan.rows()),
-        };
-        self.send(&crate::executor::explain_columns(), rows, more, sink)
     }
 
     pub(super) fn send(

@@ -1,20 +1,26 @@
 //! The values of system variables as a session reads them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use spillway_types::{Collation, Value};
 
-use super::Session;
+use super::diagnostics::DiagnosticsArea;
+use super::instance::Instance;
 use crate::planner::{FULL_GROUP_BY, INDEX_ONLY, LITERALS};
 use crate::variables::{ALIASES, Variables, canonical};
 
-impl Session {
-    pub(crate) fn system_variable(
-        &self,
-        variables: &Variables,
-        scope: &str,
-        name: &str,
-    ) -> Option<Value> {
+/// Reads system variables for a statement that is being bound.
+pub(super) struct VariableReader<'s> {
+    pub(super) instance: &'s Instance,
+    pub(super) diagnostics: &'s DiagnosticsArea,
+    pub(super) autocommit: bool,
+    /// Whether the statement has a value in it that may be another when it runs again.
+    pub(super) has_read: Cell<bool>,
+}
+
+impl VariableReader<'_> {
+    pub(super) fn value(&self, variables: &Variables, scope: &str, name: &str) -> Option<Value> {
         if scope == LITERALS {
             if name == "escape" {
                 return variables.mode.no_backslash_escapes.then_some(Value::Int(1));
@@ -28,15 +34,13 @@ impl Session {
         if scope == INDEX_ONLY {
             return self.instance.0.index_only.then_some(Value::Int(1));
         }
-        self.asked.set(true);
+        self.has_read.set(true);
         let text = match (scope, canonical(name)) {
             ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
             (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
             (_, "warning_count") => return Some(Value::Int(self.diagnostics.count() as i64)),
-            (_, "error_count") => {
-                return Some(Value::Int(self.diagnostics.error_count() as i64));
-            }
-            (_, "autocommit") => return Some(Value::from(self.transaction.autocommit())),
+            (_, "error_count") => return Some(Value::Int(self.diagnostics.error_count() as i64)),
+            (_, "autocommit") => return Some(Value::from(self.autocommit)),
             (_, name) => variables.system.get(name).cloned()?,
         };
         Some(match text.as_str() {
@@ -48,19 +52,22 @@ impl Session {
             },
         })
     }
+}
 
-    /// The variables as SHOW VARIABLES lists them.
-    pub(crate) fn variable_lines(&self, global: bool) -> Vec<(String, String)> {
-        let mut all = if global {
-            BTreeMap::clone(&self.instance.0.globals.lock())
-        } else {
-            self.variables.borrow().system.all()
-        };
-        for (alias, name) in ALIASES {
-            if let Some(value) = all.get(*name).cloned() {
-                all.insert((*alias).to_owned(), value);
-            }
+/// The variables as SHOW VARIABLES lists them: those of all sessions, or those of one.
+pub(super) fn variable_lines(
+    instance: &Instance,
+    variables: &Variables,
+    global: bool,
+) -> Vec<(String, String)> {
+    let mut all = match global {
+        true => BTreeMap::clone(&instance.0.globals.lock()),
+        false => variables.system.all(),
+    };
+    for (alias, name) in ALIASES {
+        if let Some(value) = all.get(*name).cloned() {
+            all.insert((*alias).to_owned(), value);
         }
-        all.into_iter().collect()
     }
+    all.into_iter().collect()
 }
