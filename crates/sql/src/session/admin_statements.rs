@@ -96,9 +96,9 @@ impl Session {
                 return self.table_maintenance(first, &plain, more, sink);
             }
             "backup" => return self.back_up(&plain, more, sink),
-            "alter" => self.alter(tokens, &plain)?,
-            "rename" if at(1) == "table" => self.rename(&plain)?,
-            "create" | "drop" | "grant" | "revoke" => self.accounts(tokens)?,
+            "alter" => self.ddl().alter(tokens, &plain)?,
+            "rename" if at(1) == "table" => self.ddl().rename(&plain)?,
+            "create" | "drop" | "grant" | "revoke" => self.ddl().accounts(tokens)?,
             "show" | "describe" | "desc" | "explain" => {
                 return self.show(&plain, &words, more, sink);
             }
@@ -230,7 +230,7 @@ impl Session {
             let outcome = match (&table, what) {
                 // What rows keep of columns that are gone, and what reading them so costs, goes.
                 (Ok(table), "optimize") if table.versions_kept() > 0 => {
-                    self.refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
+                    self.ddl().refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
                 }
                 (Ok(_), "check") => self.check_stored(&db, &name),
                 (Ok(_), _) => Ok(Vec::new()),

@@ -10,43 +10,102 @@ use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::building::{Build, Owner};
+use super::diagnostics::DiagnosticsArea;
+use super::instance::Instance;
 use super::metadata::{HeldLocks, Name};
-use crate::api::ResultSink;
+use super::run::new_context;
+use super::security_context::SecurityContext;
+use super::transactions::TransactionState;
 use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited};
 use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, name_check, online};
-use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
+use crate::expression::{Context, Room};
 use crate::parser::{name_of, parts_of, path, path_of, split_commas, tables_of, word};
 use crate::privilege::{Asker, accounts};
+use crate::process::Process;
+use crate::variables::Variables;
+
+/// Changes definitions for a session.
+pub(super) struct DdlExecutor<'s> {
+    instance: &'s Instance,
+    connection_id: u64,
+    process: &'s Process,
+    variables: &'s RefCell<Variables>,
+    security: &'s SecurityContext,
+    transaction: &'s mut TransactionState,
+    diagnostics: &'s mut DiagnosticsArea,
+}
 
 impl Session {
-    pub(super) fn run_ddl(
-        &mut self,
-        statement: &ast::Statement,
-        more: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub(super) fn ddl(&mut self) -> DdlExecutor<'_> {
+        DdlExecutor {
+            instance: &self.instance,
+            connection_id: self.connection_id,
+            process: &self.process,
+            variables: &self.variables,
+            security: &self.security,
+            transaction: &mut self.transaction,
+            diagnostics: &mut self.diagnostics,
+        }
+    }
+}
+
+/// What the names of a statement are read by.
+fn terms<'a>(variables: &Variables, catalog: &'a Catalog, database: Option<&'a str>) -> Terms<'a> {
+    Terms {
+        catalog,
+        database,
+        foreign_key_checks: variables.flag("foreign_key_checks"),
+        engine: variables.default_engine().kind,
+        engine_named: variables.has_mode("NO_ENGINE_SUBSTITUTION"),
+        time_offset_micros: variables.time_offset_micros,
+        warnings: RefCell::default(),
+    }
+}
+
+impl DdlExecutor<'_> {
+    pub(super) fn run(&mut self, statement: &ast::Statement) -> Result<()> {
         name_check::check_statement(statement)?;
         let database = self.variables.borrow().database.clone();
         self.security.check_statement(statement, database.as_deref())?;
         match statement {
-            ast::Statement::CreateIndex(create) => {
-                self.alter_table(&Alter::create_index(create)?)?;
-            }
+            ast::Statement::CreateIndex(create) => self.alter_table(&Alter::create_index(create)?),
             ast::Statement::Drop {
                 object_type: ast::ObjectType::Index,
                 names,
                 table: Some(table),
                 ..
-            } => self.alter_table(&Alter::drop_index(table, names))?,
-            statement => self.execute_ddl(statement)?,
+            } => self.alter_table(&Alter::drop_index(table, names)),
+            statement => self.execute(statement),
         }
-        sink.ok(&self.outcome(Changed::default(), more))
+    }
+
+    fn lock_wait(&self) -> Duration {
+        self.variables.borrow().often.table_wait
+    }
+
+    /// The implicit commit of a statement that changes definitions.
+    fn commit(&mut self) -> Result<()> {
+        self.transaction.commit_before_ddl(self.variables.borrow().transactions)
+    }
+
+    fn warn(&mut self, warnings: Vec<SqlError>) {
+        let variables = self.variables.borrow();
+        warnings.into_iter().for_each(|warning| self.diagnostics.warn(warning, &variables));
+    }
+
+    fn context<'a>(
+        &'a self,
+        room: &'a Room,
+        txn: &'a Transaction,
+        catalog: &'a Catalog,
+    ) -> Context<'a> {
+        new_context(self.instance, self.variables, room, txn, catalog, &[])
     }
 
     /// Runs a statement that changes the catalog and no rows.
-    fn execute_ddl(&mut self, statement: &ast::Statement) -> Result<()> {
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+    fn execute(&mut self, statement: &ast::Statement) -> Result<()> {
+        self.commit()?;
         let wait = self.lock_wait();
         let _held = match statement {
             ast::Statement::Drop {
@@ -81,20 +140,6 @@ impl Session {
         Ok(())
     }
 
-    /// What the statement's names are read by.
-    fn terms<'a>(&self, catalog: &'a Catalog, database: Option<&'a str>) -> Terms<'a> {
-        let variables = self.variables.borrow();
-        Terms {
-            catalog,
-            database,
-            foreign_key_checks: variables.flag("foreign_key_checks"),
-            engine: variables.default_engine().kind,
-            engine_named: variables.has_mode("NO_ENGINE_SUBSTITUTION"),
-            time_offset_micros: variables.time_offset_micros,
-            warnings: RefCell::default(),
-        }
-    }
-
     /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited
     /// for (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
@@ -112,7 +157,7 @@ impl Session {
 
     /// Rows are written first, with the table alone, and then the catalog turns to them.
     fn rebuild_table(&mut self, alter: &Alter) -> Result<()> {
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        self.commit()?;
         let database = self.variables.borrow().database.clone();
         let table = path(&alter.table, database.as_deref())?;
         let mut tables = vec![table.clone()];
@@ -124,14 +169,15 @@ impl Session {
         let definitions = locks.take_definitions(&tables, wait)?;
         let alone = locks.take_tables_alone(&tables, &definitions, wait)?;
         let catalog = self.instance.0.catalog.load_full();
-        let terms = self.terms(&catalog, database.as_deref());
+        let terms = terms(&self.variables.borrow(), &catalog, database.as_deref());
         let before = catalog.table(&table.0, &table.1)?;
         let planned = Alteration::plan(&terms, before, &alter.operations);
-        terms.warnings.into_inner().into_iter().for_each(|warning| self.warn(warning));
+        self.warn(terms.warnings.into_inner());
         let mut alteration = planned?;
+        let room = Room::default();
         {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
-            alteration.settle(&self.context(&txn, &catalog, &[]))?;
+            alteration.settle(&self.context(&room, &txn, &catalog))?;
         }
         if alteration.way() == Way::Online
             && let Some(becoming) = alteration.becoming()
@@ -144,7 +190,7 @@ impl Session {
             // An earlier user released the table when its commit was ordered, and a usual snapshot
             // may not have that commit yet.
             txn.take_newest_snapshot();
-            alteration.build(&self.context(&txn, &catalog, &[]))?
+            alteration.build(&self.context(&room, &txn, &catalog))?
         };
         self.change_catalog(built.spaces(), |ddl| ddl.switch(&mut alteration))?;
         built.keep();
@@ -160,7 +206,7 @@ impl Session {
         alone: HeldLocks,
     ) -> Result<()> {
         let name = (table.db.clone(), table.name.clone());
-        let (instance, wait) = (&self.instance, self.lock_wait());
+        let (instance, wait) = (self.instance, self.lock_wait());
         let begin = |txn: &Transaction, catalog: &Catalog| {
             let table = catalog.table(&name.0, &name.1)?;
             online::begin(&Change::new(txn)?, table, becoming)
@@ -191,7 +237,7 @@ impl Session {
 
     /// Writes rows of earlier versions anew while the table is read and written.
     pub(super) fn refresh_table(&mut self, name: Name) -> Result<()> {
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        self.commit()?;
         let names = [name];
         let _definition = self.transaction.locks().take_definitions(&names, self.lock_wait())?;
         let [(db, name)] = &names;
@@ -216,10 +262,6 @@ impl Session {
         self.instance.finish_refresh(&table, self.lock_wait())
     }
 
-    fn lock_wait(&self) -> Duration {
-        self.variables.borrow().often.table_wait
-    }
-
     /// A change of the catalog, by the session's names. `built` are key spaces that were filled for
     /// it.
     fn change_catalog(
@@ -227,14 +269,14 @@ impl Session {
         built: &[u32],
         body: impl FnOnce(&Ddl<'_>) -> Result<()>,
     ) -> Result<()> {
-        let instance = self.instance.clone();
+        let instance = self.instance;
         let database = self.variables.borrow().database.clone();
         let mut warnings = Vec::new();
         let changed = instance.change_catalog(
             self.lock_wait(),
             |txn, catalog| {
                 let ddl = Ddl {
-                    terms: self.terms(catalog, database.as_deref()),
+                    terms: terms(&self.variables.borrow(), catalog, database.as_deref()),
                     txn,
                     restarted: RefCell::default(),
                     renumbered: RefCell::default(),
@@ -248,14 +290,15 @@ impl Session {
                 instance.0.counters.forget(&restarted, &renumbered);
             },
         );
-        warnings.into_iter().for_each(|warning| self.warn(warning));
+        self.warn(warnings);
         changed
     }
 
     /// A statement about accounts.
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
-        let account = self.security.as_user(|_| Ok(self.security.account().clone()))?;
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        let account = self.security.account();
+        self.security.as_user(|_| Ok(()))?;
+        self.commit()?;
         let mut forget = Vec::new();
         self.change_catalog(&[], |ddl| {
             // Its rights are those of now: others may have taken some while this waited.
@@ -309,7 +352,7 @@ impl Session {
             }
         }
         let collation = collation.ok_or_else(|| SqlError::syntax("near the end"))?;
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        self.commit()?;
         self.change_catalog(&[], |ddl| {
             let def = ddl.terms.catalog.databases.get(&name).cloned();
             let def = def.ok_or_else(|| SqlError::unknown_database(&name))?;
@@ -363,7 +406,7 @@ impl Session {
                 self.security.check_table(&[right], to_db, Some(to))?;
             }
         }
-        self.transaction.commit_before_ddl(self.variables.borrow().transactions)?;
+        self.commit()?;
         let tables: Vec<_> =
             moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
         let _held = self.transaction.locks().take_alone(&tables, self.lock_wait())?;

@@ -11,6 +11,7 @@ use sqlparser::ast;
 use super::Session;
 use super::catalog_cache::AtHand;
 use super::compiled::{Compiled, RowStatement, Slot, StatementInput};
+use super::instance::Instance;
 use super::metadata::{Name, modes_of};
 use super::suspension::SuspendedStatement;
 use super::transactions::acknowledge;
@@ -19,9 +20,10 @@ use crate::catalog::Catalog;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::executor;
-use crate::expression::{Context, Patterns};
+use crate::expression::{Context, Patterns, Room};
 use crate::parser::RowSource;
 use crate::planner::query_plan;
+use crate::variables::Variables;
 
 /// How often a first statement starts over when it meets rows that were changed after its snapshot
 /// (DESIGN, D12).
@@ -73,7 +75,10 @@ impl Session {
                 let rows = self.compiler().explain(statement)?;
                 self.send(&executor::explain_columns(), rows, more, sink)
             }
-            other => self.run_ddl(other, more, sink),
+            other => {
+                self.ddl().run(other)?;
+                sink.ok(&self.outcome(Changed::default(), more))
+            }
         }
     }
 
@@ -280,35 +285,7 @@ impl Session {
         catalog: &'a Catalog,
         params: &'a [Value],
     ) -> Context<'a> {
-        let (offset, fixed) = {
-            let variables = self.variables.borrow();
-            (variables.time_offset_micros, variables.often.time_fixed)
-        };
-        let wall = fixed.unwrap_or_else(|| spillway_base::clock::wall().as_micros() as i64);
-        Context {
-            txn,
-            server: &self.instance,
-            catalog,
-            variables: &self.variables,
-            params,
-            room: &self.room,
-            lists: RefCell::default(),
-            outer: RefCell::default(),
-            cached: RefCell::default(),
-            inserted: RefCell::default(),
-            now_micros: wall + offset,
-            now: Cell::new(None),
-            warnings: RefCell::default(),
-            found: Cell::new(0),
-            missed: Cell::new(None),
-            met: Cell::new(0),
-            moved: Cell::new(0),
-            starts_over: false,
-            shares: false,
-            deadline: None,
-            strict: Cell::new(false),
-            patterns: Patterns::default(),
-        }
+        new_context(&self.instance, &self.variables, &self.room, txn, catalog, params)
     }
 
     /// When a query that begins now must have ended, however often it begins anew.
@@ -330,6 +307,46 @@ impl Session {
             sink.row(&refs)?;
         }
         sink.end_rows(&self.outcome(Changed::default(), more))
+    }
+}
+
+/// What expressions of a statement that begins now are evaluated in.
+pub(super) fn new_context<'a>(
+    instance: &'a Instance,
+    variables: &'a RefCell<Variables>,
+    room: &'a Room,
+    txn: &'a Transaction,
+    catalog: &'a Catalog,
+    params: &'a [Value],
+) -> Context<'a> {
+    let (offset, fixed) = {
+        let variables = variables.borrow();
+        (variables.time_offset_micros, variables.often.time_fixed)
+    };
+    let wall = fixed.unwrap_or_else(|| spillway_base::clock::wall().as_micros() as i64);
+    Context {
+        txn,
+        server: instance,
+        catalog,
+        variables,
+        params,
+        room,
+        lists: RefCell::default(),
+        outer: RefCell::default(),
+        cached: RefCell::default(),
+        inserted: RefCell::default(),
+        now_micros: wall + offset,
+        now: Cell::new(None),
+        warnings: RefCell::default(),
+        found: Cell::new(0),
+        missed: Cell::new(None),
+        met: Cell::new(0),
+        moved: Cell::new(0),
+        starts_over: false,
+        shares: false,
+        deadline: None,
+        strict: Cell::new(false),
+        patterns: Patterns::default(),
     }
 }
 

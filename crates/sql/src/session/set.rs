@@ -57,7 +57,7 @@ impl Session {
         let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
         let at = |index: usize| words.get(index).map_or("", String::as_str);
         if at(1) == "password" {
-            return self.accounts(tokens);
+            return self.ddl().accounts(tokens);
         }
         let scoped = matches!(at(1), "global" | "session" | "local");
         if at(1) == "transaction" || (scoped && at(2) == "transaction") {
