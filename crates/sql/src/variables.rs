@@ -286,6 +286,8 @@ pub(crate) struct Variables {
     pub(crate) found_rows_flag: bool,
     /// What it has of GET_LOCK; let go of with the rest.
     pub(crate) locks: OwnLocks,
+    /// How often a system variable was set, of the session or of all.
+    pub(crate) assignments: u64,
     // What follows is read often, and kept beside its text in `system`.
     pub(crate) sql_mode: String,
     /// The parts of `sql_mode` that affect text.

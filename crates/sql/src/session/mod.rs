@@ -28,6 +28,7 @@ mod set;
 mod status_variables;
 mod suspension;
 mod transactions;
+mod variable_setter;
 mod variable_values;
 
 use std::cell::RefCell;
@@ -79,8 +80,6 @@ pub struct Session {
     process: Arc<Process>,
     plan_cache: PlanCache,
     connection_id: u64,
-    /// How often a variable was set.
-    assignments: u64,
     status_variables: StatusVariables,
     security: SecurityContext,
     suspension: Suspension,
@@ -143,6 +142,7 @@ impl Instance {
             row_count: 0,
             found_rows: 0,
             found_rows_flag: false,
+            assignments: 0,
             locks: OwnLocks::new(&self.0.named, &process, connection_id, self.0.db.budget()),
             sql_mode: String::new(),
             mode: TextMode::default(),
@@ -171,7 +171,6 @@ impl Instance {
             process,
             plan_cache: PlanCache::default(),
             connection_id,
-            assignments: 0,
             status_variables: StatusVariables::default(),
             security,
             suspension: Suspension::default(),
@@ -312,6 +311,7 @@ impl Session {
             let before = self.variables.borrow();
             variables.database.clone_from(&before.database);
             variables.found_rows_flag = before.found_rows_flag;
+            variables.assignments = before.assignments + 1;
         }
         process.doing.lock().database.clone_from(&variables.database);
         let ended = std::mem::replace(&mut self.process, process);
@@ -321,7 +321,6 @@ impl Session {
         self.status_variables.reset_waits();
         self.prepared.close_all();
         self.diagnostics.clear();
-        self.assignments += 1;
     }
 
     /// The columns of a table of the current database.

@@ -142,7 +142,7 @@ impl Session {
     /// Changes whenever a variable of the session is set: [`Session::limits`] may then be others.
     #[must_use]
     pub fn assignments(&self) -> u64 {
-        self.assignments
+        self.variables.borrow().assignments
     }
 
     /// A client that people type at has `interactive_timeout` as its `wait_timeout`.
