@@ -323,6 +323,14 @@ pub(crate) struct Often {
     pub(crate) auto_increment_increment: u64,
 }
 
+impl Often {
+    /// When a query that begins now must have ended, however often it begins anew.
+    pub(crate) fn query_deadline(&self) -> Option<Duration> {
+        let most = Duration::from_millis(self.time_max);
+        (self.time_max > 0).then(|| spillway_base::clock::now() + most)
+    }
+}
+
 impl Variables {
     pub(crate) fn strict(&self) -> bool {
         self.often.strict

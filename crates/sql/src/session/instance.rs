@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use spillway::{
-    Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism, Transaction,
+    Csn, Database, Durability, Inspection, Isolation, LockMode, LockWait, Mechanism, Transaction,
     TransactionOptions,
 };
 use spillway_base::clock::Clock;
 use spillway_base::lock::Mutex;
 use spillway_base::thread::JoinHandle;
+use spillway_inspect::Names;
 use spillway_types::Value;
 
 use super::counters::Counters;
@@ -241,6 +242,27 @@ impl Instance {
         let processes = self.0.processes.lock();
         let process = processes.get(&connection_id)?;
         Some((process.user.clone(), process.user_host.clone()))
+    }
+
+    /// Has an error tell the name of the table or index whose data is damaged, or whose row has
+    /// changed. It was met in a transaction of this isolation.
+    pub(super) fn name_table(&self, error: &mut SqlError, isolation: Option<Isolation>) {
+        let Some(table) = error.table.take() else { return };
+        let name = Labels::of(&self.0.catalog.load()).table(table);
+        error.message = match error.conflict {
+            false => format!("Incorrect key file for table '{name}'; {}", error.message),
+            true => {
+                // SERIALIZABLE has no such switch.
+                let switch = match isolation {
+                    Some(Isolation::RepeatableRead) => ", or use innodb_snapshot_isolation = OFF",
+                    _ => "",
+                };
+                format!(
+                    "Row of table '{name}' has changed since the transaction began to read; \
+                     run the transaction again{switch}"
+                )
+            }
+        };
     }
 
     /// The sessions that run a statement, each with a number that is another for its next one.

@@ -37,10 +37,9 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use spillway::{Isolation, Transaction, TransactionOptions};
+use spillway::TransactionOptions;
 use spillway_base::stall::Attached;
 use spillway_base::thread;
-use spillway_inspect::Names;
 use spillway_types::{Collation, Value};
 use sqlparser::ast;
 
@@ -48,7 +47,6 @@ use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::expression::Room;
-use crate::information_schema::Labels;
 use crate::parser::{self, RowSource, Statement, TextMode};
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
@@ -69,20 +67,24 @@ pub use server_hooks::Limits;
 /// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
 const BRIEF_TEXT: usize = 128;
 
-/// A session: one client's transactions, variables and prepared statements.
+/// A session: one client's transactions, variables and prepared statements. Each part owns its
+/// state; the session runs statements with them.
 pub struct Session {
     instance: Instance,
-    variables: RefCell<Variables>,
-    transaction: TransactionState,
-    prepared: PreparedStatements,
-    diagnostics: DiagnosticsArea,
-    multi_statements: bool,
-    process: Arc<Process>,
-    plan_cache: PlanCache,
     connection_id: u64,
-    status_variables: StatusVariables,
+    /// What other sessions see of this one.
+    process: Arc<Process>,
+    variables: RefCell<Variables>,
     security: SecurityContext,
+    transaction: TransactionState,
+    diagnostics: DiagnosticsArea,
+    status_variables: StatusVariables,
+    prepared: PreparedStatements,
+    plan_cache: PlanCache,
     suspension: Suspension,
+    /// Whether a query may be several statements.
+    multi_statements: bool,
+    /// Buffers that statements reuse.
     room: Room,
 }
 
@@ -163,17 +165,17 @@ impl Instance {
         let security = SecurityContext::new(self.clone(), account, host);
         Session {
             instance: self.clone(),
-            variables: RefCell::new(variables),
-            transaction,
-            prepared: PreparedStatements::new(),
-            diagnostics: DiagnosticsArea::default(),
-            multi_statements: true,
-            process,
-            plan_cache: PlanCache::default(),
             connection_id,
-            status_variables: StatusVariables::default(),
+            process,
+            variables: RefCell::new(variables),
             security,
+            transaction,
+            diagnostics: DiagnosticsArea::default(),
+            status_variables: StatusVariables::default(),
+            prepared: PreparedStatements::new(),
+            plan_cache: PlanCache::default(),
             suspension: Suspension::default(),
+            multi_statements: true,
             room: Room::default(),
         }
     }
@@ -414,11 +416,6 @@ impl Session {
         self.run_begun(slot, StatementInput { params, rows }, None, more, sink)
     }
 
-    /// Whether a statement is known to be over at once.
-    fn is_brief(&self, slot: &Slot) -> bool {
-        slot.is_brief() || slot.is_control() && !self.transaction.has_writes()
-    }
-
     /// Runs a statement that has begun, or resumes one that was suspended.
     fn run_begun(
         &mut self,
@@ -428,7 +425,8 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if suspended.is_some() || !self.is_brief(slot) {
+        let is_brief = slot.is_brief() || slot.is_control() && !self.transaction.has_writes();
+        if suspended.is_some() || !is_brief {
             thread::long_ahead();
         }
         let stalls = self.status_variables.attach(&self.process.stalls);
@@ -455,30 +453,6 @@ impl Session {
         self.ran(outcome, stalls)
     }
 
-    /// Has an error tell the name of the table or index whose data is damaged, or whose row has
-    /// changed.
-    fn name_table(&self, error: &mut SqlError) {
-        let Some(table) = error.table.take() else { return };
-        let name = Labels::of(&self.instance.0.catalog.load()).table(table);
-        error.message = match error.conflict {
-            false => format!("Incorrect key file for table '{name}'; {}", error.message),
-            true => {
-                let txn = self.transaction.current();
-                let snapshot =
-                    txn.is_some_and(|txn| txn.options().isolation == Isolation::RepeatableRead);
-                // SERIALIZABLE has no such switch.
-                let switch = match snapshot {
-                    true => ", or use innodb_snapshot_isolation = OFF",
-                    false => "",
-                };
-                format!(
-                    "Row of table '{name}' has changed since the transaction began to read; \
-                     run the transaction again{switch}"
-                )
-            }
-        };
-    }
-
     /// Ends a statement that has run, unless it is suspended.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
         self.status_variables.detach(stalls);
@@ -488,7 +462,7 @@ impl Session {
         self.diagnostics.forget_stale();
         self.process.end();
         if let Err(error) = &mut outcome {
-            self.name_table(error);
+            self.instance.name_table(error, self.transaction.isolation());
             self.diagnostics.note_error(error);
             self.variables.borrow_mut().row_count = -1;
             if error.ends_transaction {

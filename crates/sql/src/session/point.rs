@@ -16,7 +16,6 @@
 
 use std::cell::Cell;
 
-use spillway_base::engine::Access;
 use spillway_types::Value;
 
 use super::Session;
@@ -119,7 +118,8 @@ impl Session {
         if !point.write_key(params, &mut key) {
             return None;
         }
-        let found = self.find_point(point, &key, &mut row)?;
+        let usual = self.variables.borrow().transactions;
+        let found = self.transaction.find_at_once(usual, point, &key, &mut row)?;
         let sent = Cell::new(false);
         let mut sender = RowSender::new(&sent, plan, 1, sink);
         if found && let Err(error) = point.give(&row, self.instance.hands_fields_on(), &mut sender)
@@ -127,21 +127,5 @@ impl Session {
             return sent.get().then_some(Err(error));
         }
         Some(sender.finish())
-    }
-
-    /// Looks the row up, and answers whether it is there; `None` where that is not known at once.
-    fn find_point(&self, point: &Point, key: &[u8], row: &mut Vec<u8>) -> Option<bool> {
-        let (table, since) = (point.table().rows(), point.since());
-        let Some(txn) = self.transaction.current() else {
-            let usual = self.variables.borrow().transactions;
-            return self.instance.0.db.recall(usual, table, key, since, row).ok()?;
-        };
-        if txn.has_writes() {
-            return None;
-        }
-        txn.begin_statement();
-        txn.reads_columns(table, point.columns_read());
-        let sees = txn.is_readable() && txn.sees(since);
-        sees.then(|| txn.get_with(table, key, Access::MemoryOnly, row).ok())?
     }
 }

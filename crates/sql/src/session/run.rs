@@ -108,8 +108,10 @@ impl Session {
             self.transaction.begin(self.variables.borrow().transactions);
         }
         let params = given.params;
-        let deadline =
-            suspended.as_ref().map_or_else(|| self.deadline(), |suspended| suspended.deadline);
+        let deadline = match &suspended {
+            Some(suspended) => suspended.deadline,
+            None => self.variables.borrow().often.query_deadline(),
+        };
         let times = suspended.map_or(0, |suspended| suspended.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.transaction.ends_with_statement();
@@ -286,12 +288,6 @@ impl Session {
         params: &'a [Value],
     ) -> Context<'a> {
         new_context(&self.instance, &self.variables, &self.room, txn, catalog, params)
-    }
-
-    /// When a query that begins now must have ended, however often it begins anew.
-    fn deadline(&self) -> Option<Duration> {
-        let most = self.variables.borrow().often.time_max;
-        (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
     pub(super) fn send(

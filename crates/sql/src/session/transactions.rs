@@ -8,6 +8,7 @@ use std::time::Duration;
 use spillway::{
     CommitFuture, Error, ErrorKind, Isolation, Savepoint, Spare, Transaction, TransactionOptions,
 };
+use spillway_base::engine::Access;
 use sqlparser::tokenizer::Token;
 
 use super::instance::Instance;
@@ -15,6 +16,7 @@ use super::metadata::{MetadataLockContext, tables_to_lock};
 use super::security_context::SecurityContext;
 use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
+use crate::executor::Point;
 use crate::names;
 use crate::parser::{name_of, split_commas, word};
 use crate::process::Process;
@@ -92,6 +94,10 @@ impl TransactionState {
         self.txn.as_ref().is_some_and(|txn| txn.has_writes())
     }
 
+    pub(super) fn isolation(&self) -> Option<Isolation> {
+        self.txn.as_ref().map(|txn| txn.options().isolation)
+    }
+
     /// The metadata locks of the session.
     pub(super) fn locks(&self) -> &MetadataLockContext {
         &self.locks
@@ -160,6 +166,28 @@ impl TransactionState {
         let txn = spare.begin(options);
         self.process.transaction.store(txn.id(), Ordering::Relaxed);
         self.txn = Some(txn);
+    }
+
+    /// Looks one row up in the open transaction, or as one with the `usual` options would. Returns
+    /// whether the row is there; `None` where that is not known without a wait.
+    pub(super) fn find_at_once(
+        &self,
+        usual: TransactionOptions,
+        point: &Point,
+        key: &[u8],
+        row: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let (table, since) = (point.table().rows(), point.since());
+        let Some(txn) = &self.txn else {
+            return self.instance.0.db.recall(usual, table, key, since, row).ok()?;
+        };
+        if txn.has_writes() {
+            return None;
+        }
+        txn.begin_statement();
+        txn.reads_columns(table, point.columns_read());
+        let sees = txn.is_readable() && txn.sees(since);
+        sees.then(|| txn.get_with(table, key, Access::MemoryOnly, row).ok())?
     }
 
     /// Whether waits for row locks, and reads of devices, suspend the statement that runs.
