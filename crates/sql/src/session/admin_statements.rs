@@ -1,14 +1,19 @@
 //! Statements about the session itself (SET, transactions and the like), and statements that only
 //! show something.
 
+use std::time::Duration;
+
 use spillway::TransactionOptions;
 use spillway_base::thread::blocking;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::metadata::{HeldLocks, MetadataLockMode};
+use super::backup::back_up;
+use super::instance::Instance;
+use super::metadata::{HeldLocks, MetadataLockContext, MetadataLockMode, Name};
 use super::run::check_snapshot;
+use super::security_context::SecurityContext;
 use super::transactions::acknowledge;
 use super::variable_values::variable_lines;
 use crate::api::{ColumnFlags, ResultSink};
@@ -21,6 +26,7 @@ use crate::parser;
 use crate::parser::{name_of, parts_of, path_of, solid, split_commas, word};
 use crate::planner::{Binder, ScopeColumn, ScopeTable};
 use crate::privilege::SYSTEM_USER;
+use crate::process::Process;
 
 impl Session {
     pub(super) fn run_own(
@@ -59,7 +65,12 @@ impl Session {
                     self.evaluate(&part, params)?;
                 }
             }
-            "kill" => self.run_kill(&plain, params)?,
+            "kill" => {
+                let (id, connection) = kill_target(&plain);
+                let id = self.evaluate(id, params)?;
+                let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
+                self.kill(u64::try_from(id).unwrap_or(0), connection)?;
+            }
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.prepared.deallocate(&plain)?,
@@ -88,14 +99,18 @@ impl Session {
                 ]
                 .contains(&at(1)) =>
             {
-                self.run_flush(at(1), &plain)?;
+                flush(&self.instance, &self.security, at(1), &plain)?;
             }
             "analyze" | "optimize" | "check" | "repair"
                 if words.iter().any(|word| word == "table") =>
             {
                 return self.table_maintenance(first, &plain, more, sink);
             }
-            "backup" => return self.back_up(&plain, more, sink),
+            "backup" => {
+                let (instance, stop) = (&self.instance, &self.process.stop);
+                let (columns, rows) = back_up(instance, &self.security, stop, &plain)?;
+                return self.send(&columns, rows, more, sink);
+            }
             "alter" => self.ddl().alter(tokens, &plain)?,
             "rename" if at(1) == "table" => self.ddl().rename(&plain)?,
             "create" | "drop" | "grant" | "revoke" => self.ddl().accounts(tokens)?,
@@ -105,39 +120,6 @@ impl Session {
             other => return Err(SqlError::unsupported(other.to_ascii_uppercase())),
         }
         sink.ok(&self.outcome(Changed::default(), more))
-    }
-
-    /// `KILL [CONNECTION | QUERY] id`.
-    fn run_kill(&mut self, plain: &[Token], params: &[Value]) -> Result<()> {
-        let what = word(plain.get(1));
-        let connection = what != "query";
-        let id =
-            if matches!(what.as_str(), "query" | "connection") { &plain[2..] } else { &plain[1..] };
-        let id = self.evaluate(id, params)?;
-        let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
-        self.kill(u64::try_from(id).unwrap_or(0), connection)
-    }
-
-    /// FLUSH of what there is to be flushed, or forgotten.
-    fn run_flush(&self, what: &str, plain: &[Token]) -> Result<()> {
-        let named = matches!(what, "tables" | "table");
-        for part in split_commas(&plain[2..]).iter().filter(|_| named) {
-            parts_of(part)?;
-        }
-        if plain.len() > 2 && !named {
-            return Err(near(plain, 2));
-        }
-        self.security.check_everywhere(&["RELOAD"])?;
-        match what {
-            "user_resources" => self.instance.0.accounts.forget_hours(),
-            "privileges" => self.instance.0.accounts.forget_failures(),
-            _ => {}
-        }
-        if named {
-            // The pool can serve clients with another thread meanwhile.
-            blocking(|| self.instance.0.db.flush())?;
-        }
-        Ok(())
     }
 
     /// Ends a session, or its statement, if it is the user's own or the user may do so with
@@ -232,7 +214,11 @@ impl Session {
                 (Ok(table), "optimize") if table.versions_kept() > 0 => {
                     self.ddl().refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
                 }
-                (Ok(_), "check") => self.check_stored(&db, &name),
+                (Ok(_), "check") => {
+                    let (instance, locks) = (&self.instance, self.transaction.locks());
+                    let wait = self.variables.borrow().often.table_wait;
+                    check_stored(instance, &self.process, locks, wait, (db.clone(), name.clone()))
+                }
                 (Ok(_), _) => Ok(Vec::new()),
                 (Err(_), _) => Err(SqlError::unknown_table(&db, &name)),
             };
@@ -252,7 +238,7 @@ impl Session {
                 }
                 Err(error) if error.code == 1317 => return Err(error),
                 Err(mut error) => {
-                    self.name_table(&mut error);
+                    self.instance.name_table(&mut error, self.transaction.isolation());
                     tell("Error", error.message);
                 }
             }
@@ -264,21 +250,6 @@ impl Session {
             more,
             sink,
         )
-    }
-
-    /// The errors in a table's rows and indexes.
-    fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
-        let wait = self.variables.borrow().often.table_wait;
-        let names = vec![((db.to_owned(), name.to_owned()), MetadataLockMode::Read)];
-        let _used = self.transaction.locks().take_shared(names, wait)?;
-        let table = self.instance.0.catalog.load().table(db, name)?.clone();
-        let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
-        self.process.doing.lock().cancel = Some(txn.cancel_handle());
-        let goes_on = || match self.process.stop.is_asked() {
-            true => Err(SqlError::new(1317, "Query execution was interrupted")),
-            false => Ok(()),
-        };
-        check_table(&txn, &table, &goes_on)
     }
 
     /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.
@@ -372,6 +343,59 @@ impl Session {
             shown.columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
         self.send(&columns, shown.rows, more, sink)
     }
+}
+
+/// The tokens of a number that KILL [CONNECTION | QUERY] names, and whether it ends the connection.
+fn kill_target(plain: &[Token]) -> (&[Token], bool) {
+    let what = word(plain.get(1));
+    let id = if matches!(what.as_str(), "query" | "connection") { &plain[2..] } else { &plain[1..] };
+    (id, what != "query")
+}
+
+/// FLUSH of what there is to be flushed, or forgotten.
+fn flush(
+    instance: &Instance,
+    security: &SecurityContext,
+    what: &str,
+    plain: &[Token],
+) -> Result<()> {
+    let named = matches!(what, "tables" | "table");
+    for part in split_commas(&plain[2..]).iter().filter(|_| named) {
+        parts_of(part)?;
+    }
+    if plain.len() > 2 && !named {
+        return Err(near(plain, 2));
+    }
+    security.check_everywhere(&["RELOAD"])?;
+    match what {
+        "user_resources" => instance.0.accounts.forget_hours(),
+        "privileges" => instance.0.accounts.forget_failures(),
+        _ => {}
+    }
+    if named {
+        // The pool can serve clients with another thread meanwhile.
+        blocking(|| instance.0.db.flush())?;
+    }
+    Ok(())
+}
+
+/// The errors in a table's rows and indexes.
+fn check_stored(
+    instance: &Instance,
+    process: &Process,
+    locks: &MetadataLockContext,
+    wait: Duration,
+    name: Name,
+) -> Result<Vec<String>> {
+    let _used = locks.take_shared(vec![(name.clone(), MetadataLockMode::Read)], wait)?;
+    let table = instance.0.catalog.load().table(&name.0, &name.1)?.clone();
+    let txn = instance.0.db.begin(TransactionOptions::new().read_only(true));
+    process.doing.lock().cancel = Some(txn.cancel_handle());
+    let goes_on = || match process.stop.is_asked() {
+        true => Err(SqlError::new(1317, "Query execution was interrupted")),
+        false => Ok(()),
+    };
+    check_table(&txn, &table, &goes_on)
 }
 
 /// 1064: what stands there does not belong.

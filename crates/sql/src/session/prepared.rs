@@ -12,7 +12,7 @@ use crate::errors::{Result, SqlError};
 use crate::parser::{Statement, name_of, split_commas, word};
 use crate::process::Called;
 use crate::{names, parser};
-use statements::{PreparedPlace, PreparedStatement};
+use statements::PreparedStatement;
 
 pub(super) use statements::PreparedStatements;
 
@@ -40,48 +40,40 @@ impl Session {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
         let place = self.instance.place_for(sql)?;
-        parser::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place, memory))
-    }
-
-    fn prepare_tokens(
-        &mut self,
-        sql: &str,
-        tokens: Vec<Token>,
-        place: PreparedPlace,
-        mut memory: parser::TextMemory,
-    ) -> Result<Prepared> {
-        let parser::Parsed { statement, params, depth } = parser::parse(tokens, &mut memory)
-            .inspect_err(|error| self.diagnostics.note_parse_error(error))?;
-        if let Statement::Own(first, _) = &statement
-            && ["prepare", "execute", "deallocate"].contains(&first.as_str())
-        {
-            let text = "This command is not supported in the prepared statement protocol yet";
-            return Err(SqlError::new(1295, text));
-        }
-        let mut slot = Slot::new(statement, depth);
-        let mut columns = Vec::new();
-        if slot.sql().is_some_and(is_rows) {
-            let catalog = self.instance.0.catalog.load_full();
-            let compiled = self.compiler().compile(&slot, &[], &catalog)?;
-            columns = compiled.columns().to_vec();
-            slot.compiled = Some(compiled);
-        }
-        let id = self.prepared.take_id();
-        let account = match &**slot.statement {
-            Statement::Own(_, tokens) => crate::privilege::shown(tokens),
-            Statement::Sql(_) => None,
-        };
-        let kept = self.process.keep(id, account.as_deref().unwrap_or(sql).into());
-        let memory = memory.kept();
-        let stored = PreparedStatement {
-            params,
-            slot: Some(slot),
-            _place: place,
-            _memory: memory,
-            _kept: kept,
-        };
-        self.prepared.insert(id, stored);
-        Ok(Prepared { id, params, columns })
+        parser::Depth::of_tokens(&tokens)?.run(|| {
+            let parser::Parsed { statement, params, depth } = parser::parse(tokens, &mut memory)
+                .inspect_err(|error| self.diagnostics.note_parse_error(error))?;
+            if let Statement::Own(first, _) = &statement
+                && ["prepare", "execute", "deallocate"].contains(&first.as_str())
+            {
+                let text = "This command is not supported in the prepared statement protocol yet";
+                return Err(SqlError::new(1295, text));
+            }
+            let mut slot = Slot::new(statement, depth);
+            let mut columns = Vec::new();
+            if slot.sql().is_some_and(is_rows) {
+                let catalog = self.instance.0.catalog.load_full();
+                let compiled = self.compiler().compile(&slot, &[], &catalog)?;
+                columns = compiled.columns().to_vec();
+                slot.compiled = Some(compiled);
+            }
+            let id = self.prepared.take_id();
+            let account = match &**slot.statement {
+                Statement::Own(_, tokens) => crate::privilege::shown(tokens),
+                Statement::Sql(_) => None,
+            };
+            let kept = self.process.keep(id, account.as_deref().unwrap_or(sql).into());
+            let memory = memory.kept();
+            let stored = PreparedStatement {
+                params,
+                slot: Some(slot),
+                _place: place,
+                _memory: memory,
+                _kept: kept,
+            };
+            self.prepared.insert(id, stored);
+            Ok(Prepared { id, params, columns })
+        })
     }
 
     /// Runs a prepared statement.
