@@ -28,6 +28,10 @@ use crate::planner::{Binder, ScopeColumn, ScopeTable};
 use crate::privilege::SYSTEM_USER;
 use crate::process::Process;
 
+/// What FLUSH may name.
+const FLUSHED: [&str; 7] =
+    ["privileges", "tables", "status", "logs", "hosts", "table", "user_resources"];
+
 impl Session {
     pub(super) fn run_own(
         &mut self,
@@ -44,10 +48,7 @@ impl Session {
             self.diagnostics.clear();
         }
         match first {
-            "commit"
-                if matches!(words.as_slice(), [_] | [_, _])
-                    && !words[1..].iter().any(|word| word != "work") =>
-            {
+            "commit" if words.len() <= 2 && words[1..].iter().all(|word| word == "work") => {
                 let commit = self.transaction.commit_later()?;
                 return acknowledge(commit, &self.outcome(Changed::default(), more), sink);
             }
@@ -87,18 +88,7 @@ impl Session {
             "flush" if words.iter().any(|word| word == "lock" || word == "export") => {
                 return Err(SqlError::unsupported("FLUSH TABLES ... WITH READ LOCK"));
             }
-            "flush"
-                if [
-                    "privileges",
-                    "tables",
-                    "status",
-                    "logs",
-                    "hosts",
-                    "table",
-                    "user_resources",
-                ]
-                .contains(&at(1)) =>
-            {
+            "flush" if FLUSHED.contains(&at(1)) => {
                 flush(&self.instance, &self.security, at(1), &plain)?;
             }
             "analyze" | "optimize" | "check" | "repair"
@@ -149,7 +139,8 @@ impl Session {
         let wait = self.variables.borrow().often.table_wait;
         let (bound, tables, catalog, _used) = loop {
             let catalog = self.instance.0.catalog.load_full();
-            let (bound, tables) = self.compiler().bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
+            let (bound, tables) =
+                self.compiler().bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
             let used = match self.transaction.is_open() {
                 true => {
                     let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
@@ -348,7 +339,8 @@ impl Session {
 /// The tokens of a number that KILL [CONNECTION | QUERY] names, and whether it ends the connection.
 fn kill_target(plain: &[Token]) -> (&[Token], bool) {
     let what = word(plain.get(1));
-    let id = if matches!(what.as_str(), "query" | "connection") { &plain[2..] } else { &plain[1..] };
+    let id =
+        if matches!(what.as_str(), "query" | "connection") { &plain[2..] } else { &plain[1..] };
     (id, what != "query")
 }
 

@@ -42,8 +42,7 @@ pub(super) fn back_up(
         return Err(SqlError::syntax(format!("near '{to}'")));
     }
     security.check_everywhere(&["BACKUP_ADMIN", "SUPER"])?;
-    let wrong =
-        |why: String| SqlError::new(1210, format!("Incorrect arguments to BACKUP: {why}"));
+    let wrong = |why: String| SqlError::new(1210, format!("Incorrect arguments to BACKUP: {why}"));
     if !Path::new(folder).is_absolute() {
         return Err(wrong(format!("{folder} is no absolute path")));
     }
@@ -69,11 +68,10 @@ pub(super) fn back_up(
     };
     // The pool can serve clients with another thread meanwhile.
     let backup = blocking(|| {
-        let repository =
-            Repository::open_or_make(&folder).map_err(|error| match error.kind() {
-                ErrorKind::NotFound | ErrorKind::InvalidArgument => wrong(error.to_string()),
-                _ => error.into(),
-            })?;
+        let repository = Repository::open_or_make(&folder).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::InvalidArgument => wrong(error.to_string()),
+            _ => error.into(),
+        })?;
         let options = BackupOptions::new().bytes_per_second(rate);
         db.backup(&repository, &options, &mut goes_on).map_err(SqlError::from)
     })?;
@@ -87,7 +85,6 @@ pub(super) fn back_up(
         backup.log_bytes,
     ];
     let figures = figures.map(|figure| Value::Int(i64::try_from(figure).unwrap_or(i64::MAX)));
-    let names =
-        ["Backup", "Commit", "Extents", "Bytes", "New_extents", "New_bytes", "Log_bytes"];
+    let names = ["Backup", "Commit", "Extents", "Bytes", "New_extents", "New_bytes", "Log_bytes"];
     Ok((names.map(|name| (name, ColumnType::BIGINT)).to_vec(), vec![figures.to_vec()]))
 }

@@ -198,9 +198,9 @@ impl Slot {
 
     /// Whether what was made of it could hold as long as nothing changes, and something has.
     pub(super) fn is_outdated(&self, variables: &Variables, catalog: u64) -> bool {
-        self.compiled.as_ref().is_some_and(|compiled| {
-            compiled.lasting && !compiled.made_for.is(variables, catalog)
-        })
+        self.compiled
+            .as_ref()
+            .is_some_and(|compiled| compiled.lasting && !compiled.made_for.is(variables, catalog))
     }
 
     /// Whether it is known to be over at once.

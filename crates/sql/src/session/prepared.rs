@@ -5,8 +5,8 @@ mod statements;
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
-use super::compiled::{Slot, is_rows};
 use super::Session;
+use super::compiled::{Slot, is_rows};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parser::{Statement, name_of, split_commas, word};

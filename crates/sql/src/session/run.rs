@@ -94,13 +94,11 @@ impl Session {
     ) -> Result<()> {
         // One that was suspended had its rights when it began.
         let granted = suspended.is_some();
-        match &slot.compiled {
-            _ if granted => {}
-            Some(compiled) if compiled.made_for.database == self.variables.borrow().database => {
-                self.security.check_needs(&compiled.needs)?;
-            }
-            // It is bound anew, and asks for its rights then.
-            _ => {}
+        // One that is bound anew asks for its rights then.
+        if let (false, Some(compiled)) = (granted, &slot.compiled)
+            && compiled.made_for.database == self.variables.borrow().database
+        {
+            self.security.check_needs(&compiled.needs)?;
         }
         let is_open = self.transaction.is_open();
         let opened = suspended.as_ref().map_or(!is_open, |suspended| suspended.opened);

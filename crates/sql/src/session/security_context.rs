@@ -68,7 +68,7 @@ impl Variables {
     }
 }
 
-/// Who a session is, and what it may do.
+/// The account of a session, and what it may do.
 pub(super) struct SecurityContext {
     instance: Instance,
     account: SessionAccount,

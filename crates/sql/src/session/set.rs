@@ -4,7 +4,7 @@ use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::variable_setter::{Assignment, VariableSetter, charset};
+use super::variable_setter::{VariableAssignment, VariableSetter, charset};
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
@@ -57,7 +57,7 @@ impl Session {
         if parts.is_empty() {
             return Err(SqlError::syntax("SET needs a variable"));
         }
-        if parts.iter().any(|part| matches!(part, Assignment::System(true, ..))) {
+        if parts.iter().any(|part| matches!(part, VariableAssignment::System(true, ..))) {
             self.security.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
         }
         let mut setter = self.setter();
@@ -69,7 +69,7 @@ impl Session {
         part: &[Token],
         params: &[Value],
         global: &mut bool,
-        parts: &mut Vec<Assignment>,
+        parts: &mut Vec<VariableAssignment>,
     ) -> Result<()> {
         let first = word(part.first());
         let names = first == "names";
@@ -84,7 +84,7 @@ impl Session {
         let value = &part[split + 1..];
         match target(&part[..split], global)? {
             VariableTarget::User(name) => {
-                parts.push(Assignment::User(name, self.evaluate(value, params)?))
+                parts.push(VariableAssignment::User(name, self.evaluate(value, params)?))
             }
             VariableTarget::System(global, name) => {
                 let value = match value {
@@ -102,7 +102,7 @@ impl Session {
 }
 
 /// `SET NAMES c [COLLATE d]` and `SET CHARACTER SET c`.
-fn read_names(rest: &[Token], names: bool, parts: &mut Vec<Assignment>) -> Result<()> {
+fn read_names(rest: &[Token], names: bool, parts: &mut Vec<VariableAssignment>) -> Result<()> {
     let (name, collate) = match rest {
         [name] => (name, None),
         [name, collate, collation] if names && word(Some(collate)) == "collate" => {
@@ -140,9 +140,9 @@ fn read_names(rest: &[Token], names: bool, parts: &mut Vec<Assignment>) -> Resul
         ("character_set_connection", connection),
         ("character_set_results", charset),
     ] {
-        parts.push(Assignment::System(false, variable, value.to_owned()));
+        parts.push(VariableAssignment::System(false, variable, value.to_owned()));
     }
-    parts.push(Assignment::System(false, "collation_connection", collation));
+    parts.push(VariableAssignment::System(false, "collation_connection", collation));
     Ok(())
 }
 

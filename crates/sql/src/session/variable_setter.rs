@@ -18,7 +18,7 @@ use crate::variables::{
 };
 
 /// What one part of a SET sets.
-pub(super) enum Assignment {
+pub(super) enum VariableAssignment {
     User(String, Value),
     /// A system variable: whether of all sessions, its name, and its text.
     System(bool, &'static str, String),
@@ -53,11 +53,16 @@ impl VariableSetter<'_> {
     }
 
     /// Checks what a system variable is to be set to.
-    pub(super) fn check(&mut self, global: bool, name: &str, value: &Value) -> Result<Assignment> {
+    pub(super) fn check(
+        &mut self,
+        global: bool,
+        name: &str,
+        value: &Value,
+    ) -> Result<VariableAssignment> {
         let name = canonical(name);
         if name == "last_insert_id" && !global {
             let number = spillway_types::convert::to_i128(&value.as_ref()).unwrap_or(0);
-            return Ok(Assignment::LastInsertId(u64::try_from(number).unwrap_or(0)));
+            return Ok(VariableAssignment::LastInsertId(u64::try_from(number).unwrap_or(0)));
         }
         let (initial, kind) = variable(name)?;
         let name = crate::variables::VARIABLES
@@ -72,17 +77,21 @@ impl VariableSetter<'_> {
         if default {
             let globals = self.instance.0.globals.lock();
             let text = if global { None } else { globals.get(name).cloned() };
-            return Ok(Assignment::System(global, name, text.unwrap_or_else(|| initial.to_owned())));
+            return Ok(VariableAssignment::System(
+                global,
+                name,
+                text.unwrap_or_else(|| initial.to_owned()),
+            ));
         }
         if value.is_null() {
             // No conversion of results, which is what there is anyway.
             if name == "character_set_results" {
-                return Ok(Assignment::System(global, name, initial.to_owned()));
+                return Ok(VariableAssignment::System(global, name, initial.to_owned()));
             }
             return Err(wrong(name, "NULL"));
         }
         let text = self.checked(global, name, kind, text)?;
-        Ok(Assignment::System(global, name, text))
+        Ok(VariableAssignment::System(global, name, text))
     }
 
     fn checked(
@@ -202,20 +211,20 @@ impl VariableSetter<'_> {
         if global {
             self.security.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
         }
-        self.apply(Assignment::System(global, name, text.to_owned()))
+        self.apply(VariableAssignment::System(global, name, text.to_owned()))
     }
 
     /// Sets what was checked.
-    pub(super) fn apply(&mut self, assignment: Assignment) -> Result<()> {
+    pub(super) fn apply(&mut self, assignment: VariableAssignment) -> Result<()> {
         let (global, name, text) = match assignment {
-            Assignment::User(name, value) => {
+            VariableAssignment::User(name, value) => {
                 return self.variables.borrow_mut().user.set(name, value);
             }
-            Assignment::LastInsertId(id) => {
+            VariableAssignment::LastInsertId(id) => {
                 self.variables.borrow_mut().last_insert_id = id;
                 return Ok(());
             }
-            Assignment::System(global, name, text) => (global, name, text),
+            VariableAssignment::System(global, name, text) => (global, name, text),
         };
         self.variables.borrow_mut().assignments += 1;
         let sibling = durability::sibling(name, &text);

@@ -19,9 +19,7 @@ use crate::planner::{Binder, DAYS, MOMENTS, Names, PARAMETERS, ScopeTable};
 use crate::privilege::{May, Need, Needs};
 use crate::process::Called;
 use crate::session::instance::Instance;
-use crate::session::metadata::{
-    MetadataLockContext, MetadataLockMode, Name, locks_of, modes_of,
-};
+use crate::session::metadata::{MetadataLockContext, MetadataLockMode, Name, locks_of, modes_of};
 use crate::session::plan_cache::{CachedPlan, ShapeKey};
 use crate::session::security_context::SecurityContext;
 use crate::session::variable_values::VariableReader;
@@ -172,7 +170,10 @@ impl StatementCompiler<'_> {
     }
 
     /// The rows of EXPLAIN.
-    pub(in crate::session) fn explain(&self, statement: &ast::Statement) -> Result<Vec<Vec<Value>>> {
+    pub(in crate::session) fn explain(
+        &self,
+        statement: &ast::Statement,
+    ) -> Result<Vec<Vec<Value>>> {
         if !is_rows(statement) {
             return Err(SqlError::unsupported("EXPLAIN of this statement"));
         }

@@ -243,9 +243,7 @@ pub(in crate::session) fn tables_to_lock(
         catalog.table(&name.0, &name.1)?;
         if mode == MetadataLockMode::Alone {
             // It may change them, and the holder of a definition may wait for the table.
-            names.extend(
-                definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
-            );
+            names.extend(definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()));
         }
         names.push((name, mode));
     }
