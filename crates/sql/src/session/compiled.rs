@@ -1,9 +1,9 @@
 //! Compiled statements: parsed, checked for rights and tables, and bound once.
 //!
 //! A prepared statement keeps its compiled form. A text statement is identified by its shape
-//! (`parser/shape`): each session keeps the compiled forms of some shapes, and a common store keeps
-//! some for all sessions. A compiled form is valid for one version of the catalog, one current
-//! database and one set of the settings by which text is read.
+//! (`parser/shape`): each session keeps the compiled forms of some shapes, and a shared cache keeps
+//! some for all sessions (`session/plan_cache`). A compiled form is valid for one version of the
+//! catalog, one current database and one set of the settings by which text is read.
 
 mod compiler;
 

@@ -3,6 +3,11 @@
 //! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from
 //! [`Session::query`] through `run` (queries and changes), `ddl` (changes of the catalog) or
 //! `admin_statements` (SET, transactions, SHOW and the like).
+//!
+//! A session is composed of owners, each with the state of one concern: `transactions` with
+//! `metadata/lock_context`, `security_context`, `diagnostics`, `prepared/statements`, `plan_cache`,
+//! `suspension` and `status_variables`. An owner does not know the session. Code that needs a few
+//! of them borrows those: `compiled/compiler`, `ddl` and `variable_setter`.
 
 mod admin_statements;
 mod backup;
@@ -120,7 +125,7 @@ impl Instance {
         self.session_of(owner, "localhost", connection_id)
     }
 
-    /// Begins the process of a session, with variables as a session begins with.
+    /// Registers the process of a session, and makes the variables that a session starts with.
     fn begin_process(
         &self,
         account: &SessionAccount,

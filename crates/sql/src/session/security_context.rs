@@ -108,12 +108,12 @@ impl SecurityContext {
         &self.client_host
     }
 
-    /// Takes a place among the account's connections.
+    /// Keeps the session's place among the account's connections.
     pub(super) fn connect(&mut self, connected: Connected) {
         self.connected = Some(connected);
     }
 
-    /// Gives it back.
+    /// Gives the place back.
     pub(super) fn disconnect(&mut self) {
         self.connected = None;
     }

@@ -23,13 +23,13 @@ impl StatusVariables {
         self.connection = lines;
     }
 
-    /// Waits of statements are counted in another ledger from now on.
+    /// Statements count their waits in another ledger from now on.
     pub(super) fn reset_waits(&mut self) {
         self.waits_before = Waits::default();
         self.ledger = None;
     }
 
-    /// A statement begins whose waits are those of the last statement from now on.
+    /// A statement begins, and is the last one from now on.
     pub(super) fn begin_statement(&mut self, waits: &Ledger) {
         waits.waits_into(&mut self.waits_before);
     }

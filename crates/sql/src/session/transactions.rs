@@ -70,11 +70,12 @@ impl TransactionState {
         }
     }
 
-    /// Begins anew for another process, after the transaction was rolled back.
+    /// Serves another process from now on, with what a session starts with. The transaction has
+    /// been rolled back.
     pub(super) fn reset(&mut self, process: Arc<Process>, autocommit: bool) {
         self.locks.reset(process.clone());
         self.process = process;
-        // It would cancel by the process that was.
+        // It belongs to the process that was.
         self.spare = None;
         self.autocommit = autocommit;
         self.next_isolation = None;

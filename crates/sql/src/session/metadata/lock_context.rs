@@ -38,7 +38,7 @@ impl MetadataLockContext {
         MetadataLockContext { instance, process, connection_id, held, locked: None }
     }
 
-    /// Begins anew for another process, after the transaction has ended.
+    /// Serves another process from now on, without locked tables. The transaction has ended.
     pub(in crate::session) fn reset(&mut self, process: Arc<Process>) {
         self.process = process;
         self.locked = None;
