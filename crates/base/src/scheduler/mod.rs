@@ -14,7 +14,8 @@
 //!   scheduling points the running task draws a new priority; the distance between these points is
 //!   drawn from the seed (after Burckhardt et al., "A randomized scheduler with probabilistic
 //!   guarantees of finding bugs", ASPLOS 2010; the distance is redrawn, as no single distance fits
-//!   all faults).
+//!   all faults). Points at which no other task is runnable do not count for the distance: a
+//!   background thread that looks for work by itself would use up the short distances.
 //! - **SCHED-3 (time).** Time advances only when no task is runnable, to the earliest deadline of a
 //!   sleeping task. A task that spins counts as one that sleeps for a microsecond. An event that is
 //!   to happen between other tasks' steps waits for a number of steps ([`wait_steps`]).
@@ -134,6 +135,8 @@ struct Scheduler {
     lowest_drawn: u64,
     /// The mean distance of two changes of priority, in scheduling points.
     distance: u64,
+    /// Whether a task beside the running one is runnable.
+    contested: bool,
     steps: u64,
     switches: u64,
     trace: u64,
@@ -141,6 +144,8 @@ struct Scheduler {
 
 /// Mean distances of two changes of priority, in scheduling points.
 const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
+/// The mean distance while no other task is runnable.
+const DISTANCE_ALONE: u64 = 1_000;
 /// One change in so many redraws the distance.
 const REDRAW: u64 = 40;
 /// The simulated time of one look at something that another task must change.
@@ -196,6 +201,7 @@ pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
         lowest: DRAWN_FROM,
         lowest_drawn: DRAWN_FROM + DRAWN_LOW,
         distance,
+        contested: false,
         steps: 0,
         switches: 0,
         trace: 0,
@@ -297,7 +303,7 @@ fn change() {
         scheduler.count();
         scheduler.tasks[me].priority = scheduler.draw_again();
         scheduler.ring();
-        if scheduler.rng.chance(1, REDRAW) {
+        if scheduler.contested && scheduler.rng.chance(1, REDRAW) {
             let any = scheduler.rng.below(DISTANCES.len() as u64);
             scheduler.distance = DISTANCES[any as usize];
         }
@@ -452,7 +458,18 @@ impl Scheduler {
             timed_out: false,
             stack: None,
         });
-        self.tasks.len() - 1
+        let number = self.tasks.len() - 1;
+        if number != self.running {
+            self.contest();
+        }
+        number
+    }
+
+    /// Another task is runnable.
+    fn contest(&mut self) {
+        if !std::mem::replace(&mut self.contested, true) {
+            self.deal();
+        }
     }
 
     fn draw(&mut self) -> u64 {
@@ -494,7 +511,8 @@ impl Scheduler {
     fn deal(&mut self) {
         self.count();
         let awaited = self.awaited().map(|(until, _)| until.saturating_sub(self.steps)).min();
-        let left = self.rng.below(2 * self.distance).min(awaited.unwrap_or(u64::MAX));
+        let distance = if self.contested { self.distance } else { DISTANCE_ALONE };
+        let left = self.rng.below(2 * distance).min(awaited.unwrap_or(u64::MAX));
         DEALT.store(left + 1, Ordering::Relaxed);
         LEFT.store(left, Ordering::Relaxed);
     }
@@ -517,7 +535,11 @@ impl Scheduler {
         let waits = |task: &Task| matches!(task.status, Status::Blocked { on: of, .. } if of == on);
         if !one {
             let all = self.tasks.iter_mut().filter(|task| waits(task));
-            return all.map(|task| task.status = Status::Runnable).count() > 0;
+            let any = all.map(|task| task.status = Status::Runnable).count() > 0;
+            if any {
+                self.contest();
+            }
+            return any;
         }
         let count = self.tasks.iter().filter(|task| waits(task)).count() as u64;
         if count == 0 {
@@ -526,6 +548,7 @@ impl Scheduler {
         let chosen = self.rng.below(count) as usize;
         let task = self.tasks.iter_mut().filter(|task| waits(task)).nth(chosen);
         task.expect("it was counted").status = Status::Runnable;
+        self.contest();
         true
     }
 
@@ -543,6 +566,11 @@ impl Scheduler {
                     let word = (next as u64) << 48 ^ left << 24 ^ self.now.as_nanos() as u64;
                     self.trace =
                         (self.trace.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                }
+                let runs = |task: &Task| task.status == Status::Runnable;
+                match self.tasks.iter().filter(|task| runs(task)).count() {
+                    1 => self.contested = false,
+                    _ => self.contest(),
                 }
                 return Ok((next, self.tasks[next].baton.clone()));
             }

@@ -54,10 +54,14 @@ fn sched_1_a_seed_fixes_the_order() {
     assert!(different.len() > 10, "{different:?}");
 }
 
-/// What two tasks leave of a counter that each adds to twice, by a load and a store.
-fn counted(seed: u64) -> u64 {
+/// What two tasks leave of a counter that each adds to twice, by a load and a store, after the root
+/// has looked at it so many times.
+fn counted_after(looks: u64, seed: u64) -> u64 {
     let counter = Scheduled::new(0);
     run_alone(seed, || {
+        for _ in 0..looks {
+            let _ = counter.load(Ordering::SeqCst);
+        }
         thread::together(2, |_| {
             for _ in 0..2 {
                 let value = counter.load(Ordering::SeqCst);
@@ -70,8 +74,16 @@ fn counted(seed: u64) -> u64 {
 
 #[test]
 fn sched_2_every_point_may_be_where_another_task_runs() {
-    let found: BTreeSet<u64> = (0..200).map(counted).collect();
+    let found: BTreeSet<u64> = (0..200).map(|seed| counted_after(0, seed)).collect();
     assert_eq!(found, BTreeSet::from([2, 3, 4]));
+}
+
+/// What a task does by itself uses up none of the short distances.
+#[test]
+fn sched_2_races_after_a_task_was_alone_for_long_are_as_frequent() {
+    let races = |looks: u64| (0..400).filter(|seed| counted_after(looks, *seed) < 4).count() as f64;
+    let (at_once, later) = (races(0), races(200_000));
+    assert!(later > 0.7 * at_once, "{later} of {at_once} races are left");
 }
 
 #[test]
