@@ -45,11 +45,16 @@ struct TestHorizon {
     /// The installed prefix, if it is ahead of the stable CSN.
     installed: AtomicU64,
     live: Mutex<Vec<Csn>>,
+    /// Called once, between the next read of the stable CSN and its use.
+    after_stable: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Horizon for TestHorizon {
     fn stable(&self) -> Csn {
-        Csn(self.stable.load(Ordering::SeqCst))
+        let stable = Csn(self.stable.load(Ordering::SeqCst));
+        let called = self.after_stable.lock().take();
+        called.into_iter().for_each(|called| called());
+        stable
     }
 
     fn installed(&self) -> Csn {
@@ -147,6 +152,7 @@ fn open_within(disk: Arc<dyn Disk>, settings: TieredSettings, budget: Budget) ->
         stable: AtomicU64::new(0),
         installed: AtomicU64::new(0),
         live: Mutex::new(Vec::new()),
+        after_stable: Mutex::default(),
     });
     let engine = TieredEngine::open(disk, &dir(), settings, horizon.clone(), budget)?;
     Ok(Bench { engine, horizon })

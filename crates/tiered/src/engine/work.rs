@@ -82,7 +82,7 @@ impl Inner {
     pub(super) fn record_tables(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {
-            let recorded = table.recorded.load(Ordering::Acquire);
+            let recorded = table.recorded.load(Ordering::Acquire) || table.is_gone();
             !recorded && table.created <= stable && table.dropped() > stable
         };
         let gone = |table: &&Arc<Table>| !table.is_gone() && table.dropped() <= stable;
@@ -90,7 +90,9 @@ impl Inner {
             return Ok(false);
         }
         let mut manifest = self.recording()?;
-        // Tables are reaped under the same lock, so none of these has been.
+        // Tables are reaped under the same lock, so none of these has been. Another thread that has
+        // read a later stable CSN may have marked some of them as gone, without an edit if they
+        // were not recorded: recorded now, such a table would stay in the manifest for good.
         let tables = self.tables.load_full();
         let fresh: Vec<_> = tables.values().filter(new).cloned().collect();
         let gone: Vec<_> = tables.values().filter(gone).cloned().collect();

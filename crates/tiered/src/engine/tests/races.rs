@@ -190,3 +190,26 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         }
     }
 }
+
+/// E5: between a thread's read of the stable CSN and its edits, a table is dropped, and another
+/// thread finds that the manifest never had it. The first thread does not record the table then:
+/// no thread would remove it again.
+#[test]
+fn e5_a_table_that_another_thread_found_dropped_is_not_recorded() {
+    let disk = SimDisk::new(1);
+    let bench = open(&disk).unwrap();
+    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
+    let (engine, horizon) = (bench.engine.clone(), bench.horizon.clone());
+    *bench.horizon.after_stable.lock() = Some(Box::new(move || {
+        engine.install(Csn(2), &batch(&[Op::DropTable(table(1))]));
+        horizon.stable.store(2, Ordering::SeqCst);
+        assert!(engine.0.record_tables().unwrap());
+    }));
+    bench.engine.0.record_tables().unwrap();
+    assert!(bench.engine.0.manifest.lock().state().tables.is_empty());
+    assert!(bench.engine.0.reap_tables().unwrap());
+    drop(bench.engine.pin());
+    drop(bench);
+    verify_clean(&disk);
+    assert!(open(&disk).unwrap().engine.tables().is_empty());
+}
