@@ -30,7 +30,8 @@ def cut_off(ours, theirs):
     return len(ours.rows) == len(theirs.rows) and all(a and b and a[:-1] == b for a, b in pairs)
 
 
-# A pattern in the statement as `typed` writes it, a pattern in what differs, and the reason. A check of the answers may follow.
+# A pattern in the statement as `typed` writes it, a pattern in what differs, and the reason. A
+# check of the answers may follow.
 KNOWN = [
     (r"^DELETE", r"^error 1292 instead of None", "strict mode holds for DELETE in MySQL 8, not in MariaDB"),
     (r".", r"^error 1525 instead of", "a constant that is no date, beside a date, is an error in MySQL 8, a warning in MariaDB"),

@@ -336,7 +336,7 @@ impl Time {
         if minutes > 59 || seconds > 59 || hours > u32::MAX.into() {
             return None;
         }
-        // Spans beyond MySQL's range need not be told apart.
+        // All spans beyond MySQL's range may be the same one.
         let hours = (days * 24 + hours).min(HOURS_READ_MAX);
         let micros = (hours * 3600 + minutes * 60 + seconds) * SECOND + parse_fraction(fraction)?;
         let micros = if negative { -(micros as i64) } else { micros as i64 };

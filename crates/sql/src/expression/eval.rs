@@ -98,15 +98,7 @@ impl Context<'_> {
             Expr::In(e, list) => self.in_list(e, list, row),
             Expr::Like { text, pattern, escape, collation } => {
                 let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
-                if text.is_null() || pattern.is_null() {
-                    return Ok(Value::Null);
-                }
-                // Bytes are matched one by one.
-                let read = |value: &Value| match *collation {
-                    Collation::Binary => bytes_of(value).into_iter().map(char::from).collect(),
-                    _ => value.to_text(),
-                };
-                Ok(Value::from(collation.like(&read(&text), &read(&pattern), *escape)))
+                Ok(like(&text, &pattern, *escape, *collation))
             }
             Expr::Regexp { text, pattern, collation } => {
                 let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
@@ -123,10 +115,7 @@ impl Context<'_> {
                 let value = self.value(e, row)?;
                 Ok(self.taken_as(&value, *fit)?.unwrap_or_else(|| value.into_owned()))
             }
-            Expr::Cast(e, ty) => {
-                let value = self.value(e, row)?;
-                self.cast(&value, ty)
-            }
+            Expr::Cast(e, ty) => self.cast(self.value(e, row)?.as_ref(), ty),
             Expr::Member(e, ty) => Ok(member(self.value(e, row)?.as_ref(), ty)),
             Expr::Shown(e, ty) => Ok(show(self.value(e, row)?.as_ref(), ty)),
             Expr::Collated(e) => self.eval(e, row),
@@ -232,4 +221,16 @@ impl Context<'_> {
             }
         }
     }
+}
+
+fn like(text: &Value, pattern: &Value, escape: Option<char>, collation: Collation) -> Value {
+    if text.is_null() || pattern.is_null() {
+        return Value::Null;
+    }
+    // Bytes are matched one by one.
+    let read = |value: &Value| match collation {
+        Collation::Binary => bytes_of(value).into_iter().map(char::from).collect(),
+        _ => value.to_text(),
+    };
+    Value::from(collation.like(&read(text), &read(pattern), escape))
 }

@@ -40,7 +40,7 @@ impl Typed {
     }
 
     /// A date or time that is given as text, as it is: the type stays that of the text.
-    pub(crate) fn as_moment(self) -> Typed {
+    pub(crate) fn moment_of_text(self) -> Typed {
         let expr = Expr::Call(Scalar::MomentOf, vec![self.expr], Collation::Binary);
         Typed { expr, ..self }
     }

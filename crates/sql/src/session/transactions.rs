@@ -80,6 +80,7 @@ impl TransactionState {
         self.autocommit = autocommit;
         self.next_isolation = None;
         self.next_read_only = None;
+        self.running = None;
     }
 
     /// The open transaction.

@@ -440,6 +440,15 @@ fn inet_aton(text: &str) -> Value {
     Value::UInt(head | last)
 }
 
+fn unhex(digits: String) -> Value {
+    let even = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits };
+    if even.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Value::Bytes(crate::catalog::unhex(&even))
+    } else {
+        Value::Null
+    }
+}
+
 pub(super) fn text_function(
     context: &Context<'_>,
     call: Scalar,
@@ -512,15 +521,7 @@ pub(super) fn text_function(
             }),
         }),
         S::Hex => Value::Text(hex(&args[0])),
-        S::Unhex => {
-            let digits = first();
-            let even = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits };
-            if even.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                Value::Bytes(crate::catalog::unhex(&even))
-            } else {
-                Value::Null
-            }
-        }
+        S::Unhex => unhex(first()),
         S::Bin => conv(&args[0], 10, 2),
         S::Oct => conv(&args[0], 10, 8),
         S::Conv => conv(&args[0], whole(&args[1]), whole(&args[2])),

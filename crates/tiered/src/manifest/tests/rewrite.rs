@@ -258,10 +258,13 @@ fn edits_and_rewrites_race() {
         });
         let editor = editor.unwrap();
         let mut rewrites = 0;
-        while !editor.is_finished() {
+        loop {
             let rewrite = manifest.lock().begin_rewrite();
             let Some(rewrite) = rewrite else { break };
             rewrites += u64::from(rewrite.run(&manifest).is_ok());
+            if editor.is_finished() {
+                break;
+            }
         }
         let life = editor.join().unwrap();
         assert!(rewrites > 0 || seed % 3 != 0);
