@@ -67,7 +67,8 @@ impl World {
     fn put(&self, csn: u64, value: Option<&[u8]>) {
         let place = Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 };
         let content = value.map_or(Content::Deleted(b"k"), Content::Value);
-        self.inner.put(&self.table, b"k", Csn(csn), Ok(place), content, None);
+        self.inner.segments.add_live(place);
+        self.inner.put_loaded(&self.table, b"k", Csn(csn), Ok(place), content, None);
     }
 
     fn handle(&self) -> u32 {
