@@ -134,6 +134,10 @@ impl Engine for MemoryEngine {
     fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
         self.0.health()?;
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
+        if bytes > budget.limit() {
+            // No wait helps.
+            return budget.try_charge(Use::Rows, bytes).map(Some);
+        }
         let mut charge = budget.try_charge(Use::Rows, bytes);
         self.0.await_room(IDLE_TRIES, &mut || {
             if charge.is_err() {

@@ -746,3 +746,23 @@ fn a_replay_does_not_wait_for_room() {
     assert_eq!(engine.admit(bytes).unwrap_err().kind(), ErrorKind::MemoryFull);
     engine.admit_replay(bytes).unwrap();
 }
+
+/// A commit waits for room as long as others are on their way to the log.
+#[test]
+fn memory_5_a_commit_waits_for_others_to_be_placed() {
+    let mut world = World::new(9);
+    for _ in 0..3 {
+        world.write();
+    }
+    let inner = world.engine.0.clone();
+    assert!(inner.unplaced.len() > 0);
+    let mut looks = 0;
+    let fits = inner.await_room(super::IDLE_TRIES, &mut || {
+        looks += 1;
+        if looks == 3 * super::IDLE_TRIES {
+            world.tell();
+        }
+        looks == 3 * super::IDLE_TRIES + 10
+    });
+    assert!(fits, "it waited beyond the looks of an idle engine");
+}

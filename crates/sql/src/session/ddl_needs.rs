@@ -102,7 +102,7 @@ impl DdlNeeds<'_> {
                 ObjectType::Index => table.iter().for_each(|name| self.name(&["INDEX"], name)),
                 _ => names.iter().for_each(|name| self.name(&["DROP"], name)),
             },
-            // Refused by its name, whoever asks.
+            // The statement is refused later, for every account.
             _ => {}
         }
     }

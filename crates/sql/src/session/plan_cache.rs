@@ -27,7 +27,7 @@ const SHARED_MAX: usize = 256;
 const SHARED_SHARE: usize = 32;
 const PARTS: usize = 16;
 
-/// What text a shape was compiled for.
+/// The text that a shape was compiled from, and the session state that its plan depends on.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct ShapeKey {
     text: Box<str>,

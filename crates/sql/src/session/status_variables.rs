@@ -13,8 +13,8 @@ pub(super) struct StatusVariables {
     connection: Vec<(String, String)>,
     /// The session's waits when its last statement began that was no SHOW.
     waits_before: Waits,
-    /// What waits are counted in, kept between statements so that none counts a reference. The
-    /// process has it, too.
+    /// Statements count their waits here. The session keeps it between statements, so that a
+    /// statement changes no reference count. The process holds it, too.
     ledger: Option<Arc<Ledger>>,
 }
 

@@ -97,8 +97,8 @@ impl Fresh {
     }
 }
 
-/// Removes a file and a pointer that are not in force, if possible. What stays is overwritten or
-/// removed later.
+/// Tries to remove a file and a pointer that no opening uses. If it fails, a later rewrite
+/// overwrites or removes them.
 fn remove(disk: &dyn Disk, dir: &Path, number: u64) {
     let _ = (disk.remove(&dir.join(file_name(number))), disk.remove(&pointer(dir)));
 }

@@ -1,5 +1,5 @@
 //! The arena of a memtable: a bump allocator whose memory is freed all at once.
-#![allow(unsafe_code)] // A leaf: raw memory for keys, versions and nodes. None is moved or freed singly.
+#![allow(unsafe_code)] // A leaf: raw memory for keys, versions and nodes.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;

@@ -135,9 +135,9 @@ impl Chooser<'_> {
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
-        // A slice above older slices that reach out of its part must stay with them, which may be
-        // all slices of a part. The oldest slices are above none (PICKER-3), and each part along
-        // them has some, unless it is cut again.
+        // If a slice covers older slices that reach beyond its part, the slice must stay with them.
+        // That may leave no slice in a part. The oldest slices cover no others (PICKER-3), so each
+        // part along them has some, unless it is cut again.
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;

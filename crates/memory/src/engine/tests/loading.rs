@@ -41,6 +41,21 @@ impl World {
         (world, table)
     }
 
+    /// As [`World::opened_again`], with a block of the index damaged.
+    fn damaged() -> (World, TableId) {
+        let (mut world, table) = World::opened_again(3);
+        let of_index = |path: &PathBuf| path.extension().is_some_and(|kind| kind == INDEX);
+        let files = world.log_files().into_iter().filter(of_index);
+        let path =
+            files.max_by_key(|path| world.disk.open(path, OpenMode::Read).unwrap().len().unwrap());
+        let file = world.disk.open(&path.unwrap(), OpenMode::Write).unwrap();
+        let (at, mut byte) = (file.len().unwrap() / 4, [0]);
+        file.read_at(at, &mut byte).unwrap();
+        file.write_at(at, &[byte[0] ^ 4]).unwrap();
+        world.restart();
+        (world, table)
+    }
+
     /// Blocks of the table that are not loaded.
     fn missing(&self, table: TableId) -> usize {
         let tables = self.engine.0.tables.load();
@@ -77,10 +92,20 @@ fn loading_1_an_opening_loads_nothing_and_a_get_loads_one_block() {
     assert!(all.abs_diff(KEYS) < KEYS / 10, "{all}");
     let before = world.missing(table);
     let mut value = Vec::new();
+    // E9: a read that may not wait for a device loads nothing.
+    let number = 2 * (KEYS / 2);
+    for access in [Access::MemoryOnly, Access::AtHand] {
+        let found = world.engine.get(table, &key(number), world.csn, access, &mut value);
+        assert_eq!(found.unwrap_err().kind(), ErrorKind::WouldBlock);
+        let range = KeyRange::ALL;
+        let mut cursor =
+            world.engine.scan(table, range, Direction::Forward, world.csn, access).unwrap();
+        assert_eq!(cursor.next(access).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+    assert_eq!(world.missing(table), before);
     let get = |key: &[u8], value: &mut Vec<u8>| {
         world.engine.get(table, key, world.csn, Access::Blocking, value).unwrap()
     };
-    let number = 2 * (KEYS / 2);
     let wanted = world.model.get(table, &key(number), world.csn);
     let found = get(&key(number), &mut value);
     assert_eq!(found.is_value().then_some(&value), wanted);
@@ -201,16 +226,7 @@ fn loading_2_operations_that_come_during_a_load_are_applied() {
 /// written without the damaged ones.
 #[test]
 fn a_damaged_block_fails_its_readers_and_checkpoints() {
-    let (mut world, table) = World::opened_again(3);
-    let of_index = |path: &PathBuf| path.extension().is_some_and(|kind| kind == INDEX);
-    let files = world.log_files().into_iter().filter(of_index);
-    let path =
-        files.max_by_key(|path| world.disk.open(path, OpenMode::Read).unwrap().len().unwrap());
-    let file = world.disk.open(&path.unwrap(), OpenMode::Write).unwrap();
-    let (at, mut byte) = (file.len().unwrap() / 4, [0]);
-    file.read_at(at, &mut byte).unwrap();
-    file.write_at(at, &[byte[0] ^ 4]).unwrap();
-    world.restart();
+    let (world, table) = World::damaged();
     let (mut damaged, mut value) = (0, Vec::new());
     for number in 0..2 * KEYS {
         match world.engine.get(table, &key(number), world.csn, Access::Blocking, &mut value) {
@@ -235,4 +251,31 @@ fn a_damaged_block_fails_its_readers_and_checkpoints() {
         world.engine.scan(table, all, Direction::Forward, world.csn, Access::Blocking).unwrap();
     let outcome = std::iter::repeat_with(|| cursor.next(Access::Blocking)).find(Result::is_err);
     assert!(outcome.is_some());
+}
+
+/// A commit to a key whose block is damaged stops the engine: the key's versions are unknown.
+#[test]
+fn a_commit_to_a_damaged_block_stops_the_engine() {
+    let (mut world, table) = World::damaged();
+    let mut value = Vec::new();
+    let is_damaged = |world: &World, number: &u64, value: &mut Vec<u8>| {
+        world.engine.get(table, &key(*number), world.csn, Access::Blocking, value).is_err()
+    };
+    let number = (0..2 * KEYS).find(|number| is_damaged(&world, number, &mut value)).unwrap();
+    assert!(world.engine.health().is_ok());
+    world.put(table, &key(number), b"new");
+    assert_eq!(world.engine.health().unwrap_err().kind(), ErrorKind::Corruption);
+    assert!(world.engine.admit(1).is_err());
+    assert!(is_damaged(&world, &number, &mut value));
+}
+
+/// A row without a key stops the engine once all keys are loaded.
+#[test]
+fn keys_that_do_not_match_the_rows_stop_the_engine() {
+    let (world, table) = World::opened_again(4);
+    let inner = &world.engine.0;
+    let tables = inner.tables.load();
+    tables[&table].rows.lock(7).set(Word::EMPTY);
+    assert_eq!(inner.load_all().unwrap_err().kind(), ErrorKind::Corruption);
+    assert!(world.engine.health().is_err() && world.engine.persist_all().is_err());
 }

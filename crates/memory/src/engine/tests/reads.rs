@@ -26,7 +26,7 @@ impl World {
         (world, table)
     }
 
-    fn put(&mut self, table: TableId, key: &[u8], value: &[u8]) {
+    pub(super) fn put(&mut self, table: TableId, key: &[u8], value: &[u8]) {
         let mut batch = WriteBatch::new();
         batch.push(Op::Put { table, key, value });
         self.commit(batch);

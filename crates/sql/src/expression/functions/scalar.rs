@@ -25,8 +25,8 @@ macro_rules! scalars {
                 match self { $(Scalar::$variant => ResultKind::$result),* }
             }
 
-            /// How the function uses an argument: as `t`ext, as a `n`umber, or unchanged (`r`). The
-            /// last letter applies to all further arguments.
+            /// How the function uses an argument: as `t`ext, as a `n`umber, as a `m`oment (a date
+            /// or a time), or unchanged (`r`). The last letter applies to all further arguments.
             pub(super) fn takes(self, at: usize) -> u8 {
                 let letters: &[u8] = match self { $(Scalar::$variant => $takes),* };
                 letters.get(at).or(letters.last()).copied().unwrap_or(b'r')
@@ -165,39 +165,39 @@ scalars! {
     Curtime "curtime" 0 1 Time b"r",
     CurrentTime "current_time" 0 1 Time b"r",
     UtcTime "utc_time" 0 1 Time b"r",
-    UnixTimestamp "unix_timestamp" 0 1 Own b"r",
+    UnixTimestamp "unix_timestamp" 0 1 Own b"m",
     FromUnixtime "from_unixtime" 1 2 Own b"n",
-    DateOf "date" 1 1 Date b"r",
-    TimeOf "time" 1 1 Time b"r",
-    Timestamp "timestamp" 1 2 DateTime b"r",
-    Year "year" 1 1 Int b"r",
-    Month "month" 1 1 Int b"r",
-    Day "day" 1 1 Int b"r",
-    Dayofmonth "dayofmonth" 1 1 Int b"r",
-    Hour "hour" 1 1 Int b"r",
-    Minute "minute" 1 1 Int b"r",
-    Second "second" 1 1 Int b"r",
-    Microsecond "microsecond" 1 1 Int b"r",
-    Quarter "quarter" 1 1 Int b"r",
-    Dayofweek "dayofweek" 1 1 Int b"r",
-    Weekday "weekday" 1 1 Int b"r",
-    Dayofyear "dayofyear" 1 1 Int b"r",
-    Week "week" 1 2 Int b"rn",
-    Weekofyear "weekofyear" 1 1 Int b"r",
-    Yearweek "yearweek" 1 2 Int b"rn",
-    LastDay "last_day" 1 1 Date b"r",
-    Dayname "dayname" 1 1 Text b"r",
-    Monthname "monthname" 1 1 Text b"r",
-    Datediff "datediff" 2 2 Int b"r",
+    DateOf "date" 1 1 Date b"m",
+    TimeOf "time" 1 1 Time b"m",
+    Timestamp "timestamp" 1 2 DateTime b"m",
+    Year "year" 1 1 Int b"m",
+    Month "month" 1 1 Int b"m",
+    Day "day" 1 1 Int b"m",
+    Dayofmonth "dayofmonth" 1 1 Int b"m",
+    Hour "hour" 1 1 Int b"m",
+    Minute "minute" 1 1 Int b"m",
+    Second "second" 1 1 Int b"m",
+    Microsecond "microsecond" 1 1 Int b"m",
+    Quarter "quarter" 1 1 Int b"m",
+    Dayofweek "dayofweek" 1 1 Int b"m",
+    Weekday "weekday" 1 1 Int b"m",
+    Dayofyear "dayofyear" 1 1 Int b"m",
+    Week "week" 1 2 Int b"mn",
+    Weekofyear "weekofyear" 1 1 Int b"m",
+    Yearweek "yearweek" 1 2 Int b"mn",
+    LastDay "last_day" 1 1 Date b"m",
+    Dayname "dayname" 1 1 Text b"m",
+    Monthname "monthname" 1 1 Text b"m",
+    Datediff "datediff" 2 2 Int b"m",
     Timediff "timediff" 2 2 Time b"r",
-    ToDays "to_days" 1 1 Int b"r",
-    ToSeconds "to_seconds" 1 1 Int b"r",
+    ToDays "to_days" 1 1 Int b"m",
+    ToSeconds "to_seconds" 1 1 Int b"m",
     FromDays "from_days" 1 1 Date b"n",
-    DateFormat "date_format" 2 2 Text b"rt",
-    TimeFormat "time_format" 2 2 Text b"rt",
-    TimeToSec "time_to_sec" 1 1 Int b"r",
+    DateFormat "date_format" 2 2 Text b"mt",
+    TimeFormat "time_format" 2 2 Text b"mt",
+    TimeToSec "time_to_sec" 1 1 Int b"m",
     SecToTime "sec_to_time" 1 1 Time b"n",
-    Timestampdiff "timestampdiff" 3 3 Int b"r",
+    Timestampdiff "timestampdiff" 3 3 Int b"m",
     Makedate "makedate" 2 2 Date b"n",
     Maketime "maketime" 3 3 Time b"n",
     StrToDate "str_to_date" 2 2 Own b"t",
@@ -207,7 +207,7 @@ scalars! {
     MomentOf "moment of a text" 1 1 Own b"r",
     PeriodAdd "period_add" 2 2 Int b"n",
     PeriodDiff "period_diff" 2 2 Int b"n",
-    Extract "extract" 2 2 Int b"r",
+    Extract "extract" 2 2 Int b"m",
     Database "database" 0 0 Text b"r",
     Schema "schema" 0 0 Text b"r",
     User "user" 0 0 Text b"r",
@@ -250,44 +250,6 @@ impl Scalar {
             }
             other => matches!(other.result(), ResultKind::Text | ResultKind::Bytes),
         }
-    }
-
-    /// Whether it reads a date or a time from its arguments.
-    pub(super) fn reads_moments(self) -> bool {
-        use Scalar as S;
-        matches!(
-            self,
-            S::UnixTimestamp
-                | S::DateOf
-                | S::TimeOf
-                | S::Timestamp
-                | S::Year
-                | S::Month
-                | S::Day
-                | S::Dayofmonth
-                | S::Hour
-                | S::Minute
-                | S::Second
-                | S::Microsecond
-                | S::Quarter
-                | S::Dayofweek
-                | S::Weekday
-                | S::Dayofyear
-                | S::Week
-                | S::Weekofyear
-                | S::Yearweek
-                | S::LastDay
-                | S::Dayname
-                | S::Monthname
-                | S::Datediff
-                | S::ToDays
-                | S::ToSeconds
-                | S::DateFormat
-                | S::TimeFormat
-                | S::TimeToSec
-                | S::Timestampdiff
-                | S::Extract
-        )
     }
 
     /// Whether two calls with equal arguments may differ.

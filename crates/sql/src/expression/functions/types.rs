@@ -22,7 +22,7 @@ impl Scalar {
         let converts = matches!(self, Scalar::Bin | Scalar::Oct | Scalar::Conv);
         let take = |(at, arg): (usize, Typed)| match self.takes(at) {
             b't' if converts && at == 0 && arg.is_bits() => arg.by_member(),
-            b'r' if self.reads_moments() && arg.is_moment_text() => arg.moment_of_text(),
+            b'm' if arg.is_moment_text() => arg.moment_of_text(),
             b't' => arg.shown(),
             b'n' => arg.numbered(),
             _ if self == Scalar::Hex && !arg.ty.is_numeric() => arg.shown(),
