@@ -662,6 +662,18 @@ fn named_locks_go_with_the_session_and_with_its_reset() {
 }
 
 #[test]
+fn a_reset_session_chains_to_no_transaction_of_before() {
+    let instance = instance();
+    let mut one = session(&instance, 1);
+    run(&mut one, "CREATE TABLE t (a INT); START TRANSACTION READ ONLY; COMMIT").unwrap();
+    one.reset();
+    run(&mut one, "COMMIT AND CHAIN").unwrap();
+    run(&mut one, "INSERT INTO t VALUES (1)").unwrap();
+    run(&mut one, "COMMIT").unwrap();
+    assert_eq!(run(&mut one, "SELECT COUNT(*) FROM t").unwrap(), ["1"]);
+}
+
+#[test]
 fn a_wait_for_a_named_lock_ends_with_the_lock_or_a_kill() {
     let instance = instance();
     let (mut one, mut root) = (session(&instance, 1), session(&instance, 3));
