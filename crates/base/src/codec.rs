@@ -158,9 +158,30 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The first eight bytes of a key as a big-endian number, padded with zeros. The numbers have the
+/// order of the keys, except that different keys may have equal numbers.
+#[inline]
+#[must_use]
+pub fn key_head(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut head = [0; 8];
+    head[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(head)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_have_the_order_of_their_keys() {
+        let keys: [&[u8]; 7] = [b"", b"\0", b"a", b"a\0b", b"abcdefgh", b"abcdefghi", b"b"];
+        assert!(keys.map(key_head).is_sorted());
+        assert_eq!(key_head(b"ab"), 0x6162 << 48);
+        assert_eq!(key_head(b"abcdefgh"), key_head(b"abcdefghi"));
+    }
 
     #[test]
     fn varints_round_trip_and_know_their_length() {

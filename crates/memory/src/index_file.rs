@@ -22,7 +22,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spillway_base::codec::{Reader, put_bytes, put_varint};
+use spillway_base::codec::{Reader, key_head, put_bytes, put_varint};
 use spillway_base::{Error, Result};
 use spillway_storage::{Disk, File};
 
@@ -130,6 +130,8 @@ pub(crate) struct IndexReader {
     number: u64,
     /// In order of their keys.
     pub(crate) blocks: Vec<BlockEntry>,
+    /// The [`key_head`] of each block's first key: a search rarely needs more of a key.
+    heads: Vec<u64>,
 }
 
 /// The keys of a block, in order, with their RIDs.
@@ -159,6 +161,7 @@ impl IndexReader {
             path: path.display().to_string(),
             number: of.number,
             blocks: Vec::new(),
+            heads: Vec::new(),
         };
         let directory = blocks.at(of.directory).rest()?;
         let (mut bytes, mut position, mut keys) = (Reader::new(&directory), Position::default(), 0);
@@ -176,6 +179,7 @@ impl IndexReader {
             }
             keys += entry.keys;
             position = position.past(entry.bytes);
+            reader.heads.push(key_head(&entry.first));
             reader.blocks.push(entry);
         }
         if keys != of.keys || position != of.directory {
@@ -195,7 +199,11 @@ impl IndexReader {
 
     /// The block that has a key, if any has.
     pub(crate) fn block_of(&self, key: &[u8]) -> usize {
-        self.blocks.partition_point(|block| *block.first <= *key).saturating_sub(1)
+        let head = key_head(key);
+        let begin = self.heads.partition_point(|first| *first < head);
+        let same = self.heads[begin..].partition_point(|first| *first == head);
+        let same = &self.blocks[begin..begin + same];
+        (begin + same.partition_point(|block| *block.first <= *key)).saturating_sub(1)
     }
 
     /// Reads the keys of a block.

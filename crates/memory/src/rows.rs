@@ -201,6 +201,66 @@ impl EmptySlots {
     }
 }
 
+/// The entries of a page.
+pub(crate) type PageEntries = [Word; PAGE_ENTRIES as usize];
+
+/// A load of pages from the files of a checkpoint, the newest file first. Several threads load the
+/// pages of a file.
+pub(crate) struct PageLoad<'r> {
+    rows: &'r Rows,
+    /// Whether one of the files before had a page.
+    is_loaded: Vec<bool>,
+    /// One bit for each slot, set if the slot is empty.
+    empty: Vec<u64>,
+}
+
+impl PageLoad<'_> {
+    /// The words that have a bit for each slot of a page.
+    pub(crate) const PAGE_WORDS: usize = PAGE_ENTRIES as usize / 64;
+
+    /// Whether a file before this one had the page.
+    pub(crate) fn is_loaded(&self, page: u64) -> bool {
+        self.is_loaded.get(page as usize) == Some(&true)
+    }
+
+    /// Sets the entries of a page, which stays clean. Returns the empty slots as bits.
+    pub(crate) fn load(&self, page: u64, words: &PageEntries) -> [u64; PageLoad::PAGE_WORDS] {
+        let partition = self.rows.make_partition(page / PARTITION_PAGES);
+        let begin = (page * PAGE_ENTRIES) & (PARTITION_ENTRIES - 1);
+        let mut empty = [0; PageLoad::PAGE_WORDS];
+        for (at, word) in words.iter().enumerate() {
+            partition.entry(begin + at as u64).0.store(word.0, Ordering::Release);
+            empty[at / 64] |= u64::from(*word == Word::EMPTY) << (at % 64);
+        }
+        empty
+    }
+
+    /// Notes a page that was loaded from a file. `false` if it was noted before.
+    pub(crate) fn note_loaded(&mut self, page: u64, empty: [u64; PageLoad::PAGE_WORDS]) -> bool {
+        let page = page as usize;
+        if page >= self.is_loaded.len() {
+            self.is_loaded.resize(page + 1, false);
+            self.empty.resize((page + 1) * PageLoad::PAGE_WORDS, u64::MAX);
+        }
+        self.empty[page * PageLoad::PAGE_WORDS..][..PageLoad::PAGE_WORDS].copy_from_slice(&empty);
+        !std::mem::replace(&mut self.is_loaded[page], true)
+    }
+
+    /// Ends the load, and charges the pages. Returns the slots whose entries are empty. No writer
+    /// takes them before [`Rows::free_all`].
+    pub(crate) fn end(self) -> EmptySlots {
+        let pages = self.is_loaded.len() as u64;
+        for partition in 0..pages.div_ceil(PARTITION_PAGES) {
+            self.rows.make_partition(partition);
+        }
+        let end = pages * PAGE_ENTRIES;
+        self.rows.end.store(end, Ordering::Release);
+        let charge = self.rows.budget.charge(Use::Rows, pages as usize * PAGE_BYTES);
+        self.rows.charge.lock().join(charge);
+        EmptySlots { bits: self.empty, end }
+    }
+}
+
 /// The array of a table. The module's page says what it guarantees.
 pub(crate) struct Rows {
     directory: Box<[OnceLock<Box<[OnceLock<Partition>]>>]>,
@@ -348,36 +408,9 @@ impl Rows {
         self.mark(page);
     }
 
-    /// Sets the entries of a page from a checkpoint, before anything else uses the array. The page
-    /// stays clean.
-    pub(crate) fn load_page(&self, page: u64, words: &[Word]) {
-        assert!(words.len() <= PAGE_ENTRIES as usize, "a page's entries");
-        let end = (page + 1) * PAGE_ENTRIES;
-        self.end.fetch_max(end, Ordering::AcqRel);
-        let partition = self.make_partition(page / PARTITION_PAGES);
-        let begin = (page * PAGE_ENTRIES) & (PARTITION_ENTRIES - 1);
-        for (at, word) in words.iter().enumerate() {
-            partition.entry(begin + at as u64).0.store(word.0, Ordering::Release);
-        }
-    }
-
-    /// Ends the load of pages, and charges them. Returns the slots whose entries are empty. No
-    /// writer takes them before [`Rows::free_all`].
-    pub(crate) fn end_load(&self) -> EmptySlots {
-        let end = self.end();
-        let pages = end.div_ceil(PAGE_ENTRIES);
-        for page in 0..pages {
-            self.make_partition(page / PARTITION_PAGES);
-        }
-        let charge = self.budget.charge(Use::Rows, pages as usize * PAGE_BYTES);
-        self.charge.lock().join(charge);
-        let mut empty = EmptySlots { bits: vec![0; end.div_ceil(64) as usize], end };
-        for slot in 0..end {
-            if self.entry(slot).is_some_and(|entry| entry.load() == Word::EMPTY) {
-                empty.bits[slot as usize / 64] |= 1 << (slot % 64);
-            }
-        }
-        empty
+    /// Begins to load pages of a checkpoint, before anything else uses the array.
+    pub(crate) fn begin_load(&self) -> PageLoad<'_> {
+        PageLoad { rows: self, is_loaded: Vec::new(), empty: Vec::new() }
     }
 
     /// Gives slots back with the generations that they have next. The last one is taken first.
@@ -430,10 +463,13 @@ mod tests {
         (0..PAGE_ENTRIES + 1).for_each(|_| _ = rows.take());
         assert_eq!((rows.bytes(), budget.used()), (2 * PAGE_BYTES, 2 * PAGE_BYTES));
         let loaded = Rows::new(&budget);
-        let mut words = vec![place(1); PAGE_ENTRIES as usize];
+        let mut words = [place(1); PAGE_ENTRIES as usize];
         words[3] = Word::EMPTY;
-        loaded.load_page(2, &words);
-        let empty = loaded.end_load();
+        let mut load = loaded.begin_load();
+        let bits = load.load(2, &words);
+        assert!(!load.is_loaded(2) && load.note_loaded(2, bits) && load.is_loaded(2));
+        assert!(!load.is_loaded(1) && !load.note_loaded(2, bits));
+        let empty = load.end();
         assert_eq!(loaded.bytes(), 3 * PAGE_BYTES);
         assert_eq!(empty.rows(), PAGE_ENTRIES - 1);
         assert!(loaded.take().slot() >= 3 * PAGE_ENTRIES, "free slots have no generation yet");

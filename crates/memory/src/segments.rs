@@ -238,6 +238,17 @@ impl Segments {
         self.of(place.handle).live.fetch_add(class_bytes(place.class) as i64, Ordering::AcqRel);
     }
 
+    /// How many handles there are at most. Handles are below this number.
+    pub(crate) fn handles_end(&self) -> usize {
+        self.known.read().next as usize
+    }
+
+    /// Adds live bytes to a segment. `false` if no segment has the handle.
+    pub(crate) fn add_live_bytes(&self, handle: usize, bytes: u64) -> bool {
+        let segment = self.get(handle as u32);
+        segment.map(|segment| segment.live.fetch_add(bytes as i64, Ordering::AcqRel)).is_some()
+    }
+
     /// A record is named by one place less.
     pub(crate) fn sub_live(&self, place: Place) {
         let segment = self.of(place.handle);

@@ -140,38 +140,67 @@ impl Blocks {
         Blocks { position, ..self }
     }
 
-    fn damaged(&self) -> Error {
-        Error::corruption(format!(
-            "{}: the block at byte {} does not match its checksum",
-            self.path, self.position.offset
-        ))
+    /// An error that names the file.
+    pub(crate) fn damaged(&self, what: &str) -> Error {
+        Error::corruption(format!("{}: {what}", self.path))
     }
 
-    /// Appends the next block's payload to `out`; `false` at the end.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
-        let Position { offset, index } = self.position;
+    fn mismatch(&self, position: Position) -> Error {
+        let offset = position.offset;
+        self.damaged(&format!("the block at byte {offset} does not match its checksum"))
+    }
+
+    /// The length of the payload at a position, and its expected checksum.
+    fn head(&self, position: Position) -> Result<(usize, u32)> {
+        let Position { offset, .. } = position;
         // A position may be that of a manifest with any bytes.
         let fits =
             |bytes: usize| offset.checked_add(bytes as u64).is_some_and(|end| end <= self.len);
         if !fits(HEAD_BYTES) {
-            return Err(self.damaged());
+            return Err(self.mismatch(position));
         }
         let mut head = [0; HEAD_BYTES];
         thread::blocking(|| self.file.read_at(offset, &mut head))?;
         let mut reader = Reader::new(&head);
         let (len, expected) = (reader.u32()? as usize, reader.u32()?);
         if len > BLOCK_BYTES || !fits(HEAD_BYTES + len) {
-            return Err(self.damaged());
+            return Err(self.mismatch(position));
         }
+        Ok((len, expected))
+    }
+
+    /// The positions of all blocks from here on, the end block too. Only the blocks' lengths are
+    /// read, and these are not verified: [`Blocks::read`] of every position does that.
+    pub(crate) fn positions(&self) -> Result<Vec<Position>> {
+        let mut positions = vec![self.position];
+        loop {
+            let last = *positions.last().expect("it has one");
+            match self.head(last)? {
+                (0, _) => return Ok(positions),
+                (len, _) => positions.push(last.past(len)),
+            }
+        }
+    }
+
+    /// Appends the payload of the block at a position to `out`. Returns the position of the next
+    /// block; `None` at the end.
+    pub(crate) fn read(&self, position: Position, out: &mut Vec<u8>) -> Result<Option<Position>> {
+        let (len, expected) = self.head(position)?;
         let begin = out.len();
         out.resize(begin + len, 0);
-        let at = offset + HEAD_BYTES as u64;
+        let at = position.offset + HEAD_BYTES as u64;
         thread::blocking(|| self.file.read_at(at, &mut out[begin..]))?;
-        if crc(self.number, index, &out[begin..]) != expected {
-            return Err(self.damaged());
+        if crc(self.number, position.index, &out[begin..]) != expected {
+            return Err(self.mismatch(position));
         }
-        self.position = Position { offset: at + len as u64, index: index + 1 };
-        Ok(len > 0)
+        Ok((len > 0).then(|| position.past(len)))
+    }
+
+    /// Appends the next block's payload to `out`; `false` at the end.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let next = self.read(self.position, out)?;
+        self.position = next.unwrap_or(self.position);
+        Ok(next.is_some())
     }
 
     /// Reads the rest of the stream.
@@ -202,7 +231,12 @@ mod tests {
                 writer.put(|out| out.extend_from_slice(part)).unwrap();
             }
             let len = writer.finish().unwrap();
-            assert_eq!(Blocks::open(&disk, path, 9).unwrap().rest().unwrap(), wanted);
+            let blocks = Blocks::open(&disk, path, 9).unwrap();
+            let mut read = Vec::new();
+            for position in blocks.positions().unwrap() {
+                blocks.read(position, &mut read).unwrap();
+            }
+            assert_eq!((read, blocks.rest().unwrap()), (wanted.clone(), wanted));
             let other = Blocks::open(&disk, path, 8).unwrap().rest();
             assert_eq!(other.unwrap_err().kind(), ErrorKind::Corruption);
             for _ in 0..20 {

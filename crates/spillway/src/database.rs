@@ -538,6 +538,7 @@ fn open_memory(
             waits_alone: settings.has(Mechanism::LoneWaits),
         },
         read_ahead: settings.has(Mechanism::ReadAhead),
+        recovery_threads: settings.recovery_threads,
         ..defaults
     };
     let log = Arc::new(KeptFiles::new(disk.clone(), log_dir));

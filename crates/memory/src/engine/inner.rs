@@ -37,6 +37,8 @@ pub struct MemorySettings {
     pub async_reads: AsyncReadSettings,
     /// Whether gets of many keys, and scans, read evicted rows before they need them.
     pub read_ahead: bool,
+    /// The number of threads that load a checkpoint at an opening, at least 1.
+    pub recovery_threads: usize,
 }
 
 impl Default for MemorySettings {
@@ -51,6 +53,7 @@ impl Default for MemorySettings {
                 waits_alone: true,
             },
             read_ahead: true,
+            recovery_threads: 2,
         }
     }
 }

@@ -38,6 +38,7 @@ mod inner;
 mod inspect;
 mod install;
 mod load;
+mod load_array;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod prefetch;

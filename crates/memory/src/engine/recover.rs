@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, GiveWay};
-use spillway_base::codec::Reader;
 use spillway_base::engine::{Access, Horizon};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,6 +20,7 @@ use super::collector::{Collector, Item};
 use super::evict::Giver;
 use super::evictor::Evictor;
 use super::inner::{Counts, Inner, MemorySettings, Tables};
+use super::load_array::LoadedArray;
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
 use crate::index::NodeMemory;
@@ -30,15 +29,11 @@ use crate::index_load::IndexLoad;
 use crate::log_reads::LogReads;
 use crate::manifest::{INDEX, Manifest, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
-use crate::rid::Rid;
-use crate::rows::PAGE_ENTRIES;
 use crate::segments::{CompactedFiles, Home, Origin, Segments};
 use crate::slab::Slabs;
 use crate::store::Store;
-use crate::stream::Blocks;
 use crate::table::Table;
-use crate::version::{Content, Fields};
-use crate::version::{Target, Word};
+use crate::version::{Content, Fields, Target, Word};
 
 /// The compacted segments of an engine's folder.
 struct Files {
@@ -111,16 +106,17 @@ pub(super) fn open(
 }
 
 impl Inner {
-    /// Loads the tables of a checkpoint, several at a time.
+    /// Loads the tables of a checkpoint, several at a time. Threads that are left share a table.
     fn load(&self, manifest: &Manifest) -> Result<()> {
         let next = AtomicUsize::new(0);
         let loaded: Mutex<Result<Tables>> = Mutex::new(Ok(Tables::default()));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.settings.recovery_threads;
+        let threads_each = (threads / manifest.tables.len().max(1)).max(1);
         let work = |_: usize| {
             while let number = next.fetch_add(1, Ordering::Relaxed)
                 && let Some(files) = manifest.tables.get(number)
             {
-                let table = self.load_table(files);
+                let table = self.load_table(files, threads_each);
                 let tables = &mut *loaded.lock();
                 match (tables, table) {
                     (Ok(tables), Ok(table)) => _ = tables.insert(table.id, table),
@@ -137,26 +133,13 @@ impl Inner {
         Ok(())
     }
 
-    fn load_table(&self, files: &TableFiles) -> Result<Arc<Table>> {
+    fn load_table(&self, files: &TableFiles, threads: usize) -> Result<Arc<Table>> {
         let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
         table.note_change(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
         }
-        let mut deletions = FxHashMap::default();
-        for file in &files.pages {
-            self.load_pages(&table, file.number, &mut deletions)?;
-        }
-        for slot in 0..table.rows.end() {
-            match table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load()).target() {
-                Target::Place(place) if self.segments.get(place.handle).is_some() => {
-                    self.segments.add_live(place);
-                }
-                Target::Empty => {}
-                _ => return Err(self.damaged(files, "an entry names no known segment")),
-            }
-        }
-        let empty = table.rows.end_load();
+        let LoadedArray { empty, deletions } = self.load_array(&table, files, threads)?;
         let path = self.path_of(files.index.number, INDEX);
         let reader = IndexReader::open(&*self.disk, &path, &files.index)?;
         let has_keys = !reader.blocks.is_empty();
@@ -165,7 +148,7 @@ impl Inner {
         if let Some(load) = table.load().filter(|_| !has_keys) {
             self.end_load(&table, load);
         }
-        for slot in deletions.into_values().flatten() {
+        for slot in deletions {
             self.load_deletion(&table, files, slot)?;
         }
         Ok(table)
@@ -199,50 +182,8 @@ impl Inner {
         Ok(())
     }
 
-    fn damaged(&self, files: &TableFiles, what: &str) -> Error {
+    pub(super) fn damaged(&self, files: &TableFiles, what: &str) -> Error {
         Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
-    }
-
-    /// Loads a file of pages, and notes the slots of deletions in each.
-    fn load_pages(
-        &self,
-        table: &Table,
-        number: u64,
-        deletions: &mut FxHashMap<u64, Vec<u64>>,
-    ) -> Result<()> {
-        let path = self.path_of(number, "pages");
-        let mut blocks = Blocks::open(&*self.disk, &path, number)?;
-        let mut bytes = Vec::new();
-        let page_bytes = 8 + PAGE_ENTRIES as usize * 8;
-        loop {
-            let more = blocks.next(&mut bytes)?;
-            let whole = bytes.len() / page_bytes * page_bytes;
-            for page in bytes[..whole].chunks(page_bytes) {
-                let mut reader = Reader::new(page);
-                let page = reader.u64()?;
-                if page >= Rid::SLOTS_MAX / PAGE_ENTRIES {
-                    return Err(Error::corruption(format!("{}: page {page}", path.display())));
-                }
-                let words: Result<Vec<Word>> =
-                    (0..PAGE_ENTRIES).map(|_| reader.u64().map(Word)).collect();
-                let mut words = words?;
-                // An address would be followed.
-                let is_place = |word: &Word| *word == Word::EMPTY || word.as_place().is_some();
-                if !words.iter().all(is_place) {
-                    return Err(Error::corruption(format!("{}: no entry", path.display())));
-                }
-                let marked =
-                    |(at, word): (u64, &Word)| word.is_locked().then_some(page * PAGE_ENTRIES + at);
-                deletions.insert(page, (0..).zip(&words).filter_map(marked).collect());
-                words.iter_mut().for_each(|word| *word = word.unlocked());
-                table.rows.load_page(page, &words);
-            }
-            bytes.drain(..whole);
-            if !more {
-                break;
-            }
-        }
-        if bytes.is_empty() { Ok(()) } else { Err(Error::corruption(path.display().to_string())) }
     }
 
     /// After the log was replayed: sees that every segment with rows is there, and removes those

@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 use spillway_base::Direction;
+use spillway_base::codec::key_head;
 
 const WORD: usize = size_of::<u64>();
 /// The comparisons with equal heads after which another prefix is searched for. Each time that
@@ -34,16 +35,6 @@ pub(super) struct KeyPrefixes {
     /// which the next one begins.
     vain: u32,
     borne: u32,
-}
-
-/// The first eight bytes as a number; missing bytes are zeros.
-fn word(rest: &[u8]) -> u64 {
-    if let Some(bytes) = rest.first_chunk() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; WORD];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }
 
 /// The length of the common prefix of two keys.
@@ -85,7 +76,7 @@ impl KeyPrefixes {
 
     fn of_any(&self, key: &[u8]) -> u64 {
         match key.strip_prefix(&self.prefix[..]) {
-            Some(rest) => word(rest),
+            Some(rest) => key_head(rest),
             None if *key < *self.prefix => 0,
             None => u64::MAX,
         }
@@ -113,7 +104,7 @@ impl KeyPrefixes {
         }
         self.borne = VAIN_FIRST;
         self.prefix = SmallVec::from_slice(&first[..len]);
-        self.begin = word(&self.prefix);
+        self.begin = key_head(&self.prefix);
         self.mask = !u64::MAX.checked_shr(8 * len as u32).unwrap_or(0);
         self.short = if len <= WORD { len } else { usize::MAX };
         true

@@ -1,5 +1,7 @@
 //! The heads of sorted keys: the first bytes behind a common prefix, as an array of numbers.
 
+use spillway_base::codec::key_head;
+
 /// The most bytes of a prefix before the heads.
 const PREFIX_BYTES: usize = 24;
 
@@ -30,8 +32,8 @@ impl Heads {
         [heads.largest, heads.smallest] = [(), ()].map(|()| Vec::with_capacity(count));
         let behind = heads.prefix_bytes;
         for (smallest, largest) in pairs {
-            heads.largest.push(head_of(&largest[behind..]));
-            heads.smallest.push(head_of(&smallest[behind..]));
+            heads.largest.push(key_head(&largest[behind..]));
+            heads.smallest.push(key_head(&smallest[behind..]));
         }
         heads
     }
@@ -42,7 +44,7 @@ impl Heads {
     pub(super) fn of_key(&self, key: &[u8]) -> Option<u64> {
         let prefix = &self.prefix[..self.prefix_bytes];
         match key.split_at_checked(self.prefix_bytes) {
-            Some((begin, rest)) if begin == prefix => Some(head_of(rest)),
+            Some((begin, rest)) if begin == prefix => Some(key_head(rest)),
             _ => (key > prefix).then_some(u64::MAX),
         }
     }
@@ -78,15 +80,4 @@ impl Heads {
     pub(super) fn smallest(&self, at: usize) -> u64 {
         self.smallest[at]
     }
-}
-
-/// The first eight bytes as a number; missing bytes are zeros.
-#[inline]
-fn head_of(rest: &[u8]) -> u64 {
-    if let Some(bytes) = rest.first_chunk() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }

@@ -23,6 +23,7 @@ use std::sync::atomic::{self, AtomicUsize};
 
 use spillway_base::batch::{Op, WriteBatch, ops};
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::codec::key_head;
 use spillway_base::engine::Replayed;
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId, thread};
@@ -122,21 +123,11 @@ impl<'w> Prefixes<'w> {
         let known = self.0.iter().find(|(of, _)| *of == table);
         let prefix = known.map_or(&[][..], |(_, prefix)| prefix);
         match key.strip_prefix(prefix) {
-            Some(rest) => first_word(rest),
+            Some(rest) => key_head(rest),
             None if key < prefix => 0,
             None => u64::MAX,
         }
     }
-}
-
-/// The first eight bytes, padded with zeros.
-fn first_word(bytes: &[u8]) -> u64 {
-    if let Some(first) = bytes.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_be_bytes(word)
 }
 
 /// Memory for writes, charged and reused, because new memory costs a page fault for each of its

@@ -10,8 +10,8 @@ use super::source::Logged;
 
 /// The share of the budget that all lanes together use to read ahead.
 const AHEAD_SHARE: usize = 64;
-/// Reading ahead more than this has no effect.
-const AHEAD_BYTES_MAX: usize = 4 << 20;
+/// As much as two threads install between two reads. Reading ahead more has no effect.
+const AHEAD_BYTES_MAX: usize = 16 << 20;
 /// The bytes of one read: few enough to stay in the processor's cache until they are checked, and
 /// enough for the disk.
 const PIECE_BYTES_MAX: usize = 1 << 20;
