@@ -1,8 +1,8 @@
-//! The file that a checkpoint writes of a table's index: keys in order, with their RIDs.
+//! A table's index in a checkpoint: one file with the keys in order and their RIDs.
 //!
-//! It is a stream (see [`crate::stream`]) of key blocks, then of a directory, then the end. An
-//! opening reads the directory alone. Each key block is read and verified when one of its keys is
-//! first needed ([`crate::index_load`]).
+//! The file is a stream (see [`crate::stream`]) of key blocks, followed by a directory. An opening
+//! reads only the directory. The first use of a key reads and verifies the key's block
+//! ([`crate::index_load`]).
 //!
 //! ```text
 //! key block  of each key:
@@ -16,8 +16,8 @@
 //!   first       bytes   the block's first key, varint length first
 //! ```
 //!
-//! A key block of more than 1 MiB, the most that a block of a stream has, goes on in the next ones.
-//! The checkpoint's manifest names the directory's place.
+//! A key block longer than 1 MiB, the maximum of a stream's block, spans several of the stream's
+//! blocks. The checkpoint's manifest has the position of the directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use spillway_storage::{Disk, File};
 use crate::rid::Rid;
 use crate::stream::{Blocks, Position, Writer};
 
-/// Payload of a key block, in bytes, past which the next block begins. A block of 64 KiB is read
-/// and loaded in a few milliseconds. Builds with assertions have small blocks, so that the few rows
-/// of a test fill many.
+/// A key block ends once its payload has this many bytes. A block of 64 KiB takes a few
+/// milliseconds to read and load. Debug builds have small blocks, so that the few rows of a test
+/// fill many.
 const BLOCK_BYTES: usize = if cfg!(debug_assertions) { 96 } else { 64 << 10 };
 
-/// What the checkpoint's manifest says of the file.
+/// The file as the checkpoint's manifest describes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct IndexFile {
     /// Its number.
@@ -69,7 +69,7 @@ impl IndexWriter {
         })
     }
 
-    /// Adds the next key, which is above the last one.
+    /// Adds a key. Keys come in ascending order.
     pub(crate) fn add(&mut self, key: &[u8], rid: Rid) -> Result<()> {
         if self.block.len() >= BLOCK_BYTES {
             self.end_block()?;
@@ -102,8 +102,8 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Writes the directory, and makes the file durable. Returns what the manifest says of the
-    /// file, and the file's bytes.
+    /// Writes the directory and makes the file durable. Returns the file's description for the
+    /// manifest, and its length in bytes.
     pub(crate) fn finish(mut self) -> Result<(IndexFile, u64)> {
         if self.block_keys > 0 {
             self.end_block()?;
@@ -115,7 +115,7 @@ impl IndexWriter {
     }
 }
 
-/// A key block, as the directory has it.
+/// A key block as the directory describes it.
 pub(crate) struct BlockEntry {
     pub(crate) first: Box<[u8]>,
     pub(crate) keys: u64,
@@ -138,7 +138,7 @@ pub(crate) struct IndexReader {
 #[derive(Default)]
 pub(crate) struct BlockKeys {
     bytes: Vec<u8>,
-    /// Where each key ends in `bytes`.
+    /// The end of each key in `bytes`, and the key's RID.
     ends: Vec<(usize, Rid)>,
 }
 
@@ -150,7 +150,7 @@ impl BlockKeys {
 }
 
 impl IndexReader {
-    /// Opens the file, and reads its directory.
+    /// Opens the file and reads its directory.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
@@ -173,7 +173,7 @@ impl IndexReader {
                 first: bytes.bytes()?.into(),
             };
             let ordered = reader.blocks.last().is_none_or(|last| last.first < entry.first);
-            // A key has three bytes at least in its block, and four with a byte of its own.
+            // A key takes at least three bytes in its block, so there are fewer keys than bytes.
             if !ordered || entry.keys == 0 || entry.keys > entry.bytes as u64 {
                 return Err(reader.damaged("its directory is damaged"));
             }
@@ -188,7 +188,7 @@ impl IndexReader {
         Ok(reader)
     }
 
-    /// An error that names the file.
+    /// A corruption error that names the file.
     pub(crate) fn damaged(&self, what: &str) -> Error {
         Error::corruption(format!("{}: {what}", self.path))
     }
@@ -197,7 +197,7 @@ impl IndexReader {
         &self.blocks[block].first
     }
 
-    /// The block that has a key, if any has.
+    /// The block that must have the key if the file has it.
     pub(crate) fn block_of(&self, key: &[u8]) -> usize {
         let head = key_head(key);
         let begin = self.heads.partition_point(|first| *first < head);
@@ -224,7 +224,8 @@ impl IndexReader {
     }
 }
 
-/// The keys of a block: as many as the directory says, in order, and below the next block's.
+/// Decodes a key block. Checks that it has as many keys as the directory says, in order, and that
+/// all are below the next block's first key.
 fn decode(payload: &[u8], entry: &BlockEntry, next: Option<&[u8]>) -> Result<BlockKeys> {
     let wrong = || Error::corruption("a key");
     let (mut reader, mut keys, mut begin) = (Reader::new(payload), BlockKeys::default(), 0);

@@ -1,4 +1,4 @@
-//! The two ends of a scan, followed along a path of the tree.
+//! The bounds of a scan, and how a path of the tree relates to them.
 
 use std::ops::Bound;
 
@@ -7,17 +7,17 @@ use super::descent::common;
 /// One end of a range.
 #[derive(Clone, Copy)]
 struct Limit<'k> {
-    /// Without a key, the range has no end on this side.
+    /// None if the range is unbounded on this side.
     key: Option<&'k [u8]>,
     included: bool,
     is_low: bool,
 }
 
-/// How all keys that begin with a path lie to a limit.
+/// On which side of a limit all keys lie that begin with a path.
 #[derive(PartialEq, Eq)]
 enum Side {
     Inside,
-    /// The path is the first bytes of the limit's key, or all of them.
+    /// Undecided: the path is a prefix of the limit's key, or the whole key.
     Tied,
     Outside,
 }
@@ -32,12 +32,12 @@ impl<'k> Limit<'k> {
         Limit { key, included, is_low }
     }
 
-    /// The limit's key past a path that is tied.
+    /// The bytes of the limit's key past a tied path.
     fn rest(&self, depth: usize) -> &'k [u8] {
         &self.key.expect("a path is tied to a key")[depth..]
     }
 
-    /// How a path lies that goes on by these bytes from one that is tied.
+    /// The side of a tied path once `added` is appended to it.
     fn follow(&self, depth: usize, added: &[u8]) -> Side {
         let rest = self.rest(depth);
         let shared = common(rest, added);
@@ -49,7 +49,7 @@ impl<'k> Limit<'k> {
         if is_above == self.is_low { Side::Inside } else { Side::Outside }
     }
 
-    /// Whether a key is inside that is the tied path.
+    /// Whether the key that equals the tied path is in the range.
     fn admits(&self, depth: usize) -> bool {
         if self.rest(depth).is_empty() { self.included } else { !self.is_low }
     }
@@ -62,7 +62,7 @@ pub(super) struct Range<'k> {
     high: Limit<'k>,
 }
 
-/// To which limits a path is tied.
+/// The limits to which a path is tied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ties {
     low: bool,
@@ -70,7 +70,7 @@ pub(super) struct Ties {
 }
 
 impl Ties {
-    /// Whether all keys that begin with the path are inside.
+    /// Whether the range has all keys that begin with the path.
     pub(super) fn is_free(self) -> bool {
         !self.low && !self.high
     }
@@ -86,7 +86,7 @@ impl<'k> Range<'k> {
         Ties { low: self.low.key.is_some(), high: self.high.key.is_some() }
     }
 
-    /// The ties of a path that goes on by these bytes; none if its keys are outside.
+    /// The ties of a path once `added` is appended; none if its keys are outside the range.
     #[inline]
     pub(super) fn follow(&self, ties: Ties, depth: usize, added: &[u8]) -> Option<Ties> {
         if ties.is_free() {
@@ -105,13 +105,13 @@ impl<'k> Range<'k> {
         Some(next)
     }
 
-    /// Whether a key is inside that is this path.
+    /// Whether the key that equals the path is in the range.
     #[inline]
     pub(super) fn admits(&self, ties: Ties, depth: usize) -> bool {
         (!ties.low || self.low.admits(depth)) && (!ties.high || self.high.admits(depth))
     }
 
-    /// Whether a key is inside that goes on by these bytes from this path.
+    /// Whether the key that is the path followed by `rest` is in the range.
     #[inline]
     pub(super) fn admits_rest(&self, ties: Ties, depth: usize, rest: &[u8]) -> bool {
         ties.is_free()
@@ -120,13 +120,13 @@ impl<'k> Range<'k> {
                 .is_some_and(|ties| self.admits(ties, depth + rest.len()))
     }
 
-    /// The least byte by which a path may go on; none where any may.
+    /// The smallest byte that may follow the path; none if every byte may.
     pub(super) fn low_byte(&self, ties: Ties, depth: usize) -> Option<u8> {
         if ties.low { self.low.rest(depth).first().copied() } else { None }
     }
 
-    /// The largest byte by which a path may go on, `Some(None)` where any may; none where it may
-    /// not go on.
+    /// The largest byte that may follow the path: `Some(None)` if every byte may, none if no byte
+    /// may.
     pub(super) fn high_byte(&self, ties: Ties, depth: usize) -> Option<Option<u8>> {
         if ties.high { self.high.rest(depth).first().map(|byte| Some(*byte)) } else { Some(None) }
     }

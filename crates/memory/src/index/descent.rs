@@ -1,10 +1,10 @@
-//! Descents from the root to the slot that has a key, or where the key belongs.
+//! Descents from the root to the slot where a key is, or where it would be inserted.
 
 use super::entry::{Entry, Slot};
 use super::latch::{Conflict, Latch, Locked};
 use super::node::Node;
 
-/// A slot, with the latch it is under and the version at which it was found.
+/// A slot, the latch that protects it, and the version at which the descent read it.
 #[derive(Clone, Copy)]
 pub(super) struct Edge<'a> {
     pub(super) latch: &'a Latch,
@@ -23,21 +23,23 @@ impl<'a> Edge<'a> {
     }
 }
 
-/// A node on the way, at a version.
+/// A node on the path, and the version at which the descent read it.
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
-    /// What leads to the node.
+    /// The slot that points to the node.
     pub(super) edge: Edge<'a>,
     pub(super) node: Node<'a>,
     pub(super) version: u64,
 }
 
 impl<'a> Visit<'a> {
-    /// Visits the node that an edge leads to: the edge led to it when it had the version.
+    /// Visits the node that an edge points to. Fails if the edge has changed by the time that the
+    /// node's version is read.
     #[inline]
     pub(super) fn new(edge: Edge<'a>, node: Node<'a>) -> Result<Visit<'a>, Conflict> {
         let version = node.latch().read();
-        // The node may have got another place, and so another prefix, before its version was read.
+        // The node may have moved in the tree, and so changed its prefix, before its version was
+        // read.
         edge.check()?;
         Ok(Visit { edge, node, version })
     }
@@ -47,8 +49,8 @@ impl<'a> Visit<'a> {
         self.node.latch().check(self.version)
     }
 
-    /// Locks the edge and then the node: parents before children, as everywhere. Answers the locks
-    /// in the order in which they are given back.
+    /// Locks the edge and then the node: parents before children, as everywhere. Returns the locks
+    /// in the order of their release.
     pub(super) fn lock_both(&self) -> Result<(Locked<'a>, Locked<'a>), Conflict> {
         let edge = self.edge.lock()?;
         Ok((self.lock()?, edge))
@@ -59,22 +61,22 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// Where a descent ends. The caller checks or locks what it uses, or it has seen nothing.
+/// Where a descent ends. The result is valid only if a later check or lock of the latch succeeds.
 pub(super) enum End<'a> {
-    /// At a slot that leads to no node, past so many bytes of the key. Unless it is the root's, the
-    /// slot is of the node visited last.
+    /// At a slot without a node, `depth` bytes into the key. `holder` is the node that has the
+    /// slot; none for the root slot.
     Entry { edge: Edge<'a>, entry: Entry<'a>, depth: usize, holder: Option<Visit<'a>> },
-    /// Within the node's prefix, of which the key has only the first bytes.
+    /// Within the node's prefix: the key has only its first `shared` bytes.
     Prefix { visit: Visit<'a>, depth: usize, shared: usize },
-    /// At a node behind whose prefix the key ends.
+    /// At a node: the key ends right after the node's prefix.
     Here(Visit<'a>),
-    /// At a node without a child for the byte at the depth.
+    /// At a node without a child for the key's byte at `depth`.
     NoChild { visit: Visit<'a>, depth: usize },
 }
 
-/// How many bytes two slices have in common at the front.
+/// The length of the common prefix of two slices.
 pub(super) fn common(one: &[u8], two: &[u8]) -> usize {
-    // Words first: keys may have long beginnings in common.
+    // Eight bytes at a time first: keys may have long common prefixes.
     let words = one.chunks_exact(8).zip(two.chunks_exact(8));
     let at = 8 * words.take_while(|(one, two)| one == two).count();
     at + one[at..].iter().zip(&two[at..]).take_while(|(one, two)| one == two).count()

@@ -25,7 +25,7 @@ const _: () = assert!(usize::BITS == 64, "an entry has the bits of a RID");
 /// Bytes of a leaf before the rest of the key: the RID, and the rest's length.
 const LEAF_HEADER_BYTES: usize = 12;
 
-/// What a slot led to when it was read, for as long as the reader is pinned.
+/// The content of a slot when it was read, valid while the reader is pinned.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     word: *mut u8,
@@ -35,7 +35,7 @@ pub(super) struct Entry<'a> {
 /// An entry by its kind.
 pub(super) enum EntryKind<'a> {
     Empty,
-    /// The one key below the slot: its bytes past the slot, and its RID.
+    /// The only key below the slot: its bytes past the slot, and its RID.
     Tail(&'a [u8], Rid),
     Node(Node<'a>),
 }
@@ -43,7 +43,7 @@ pub(super) enum EntryKind<'a> {
 impl<'a> Entry<'a> {
     pub(super) const EMPTY: Entry<'static> = Entry { word: ptr::null_mut(), pinned: PhantomData };
 
-    /// An entry for a key whose bytes past the slot are these parts.
+    /// An entry for one key. The parts, joined, are its bytes past the slot.
     pub(super) fn new_tail(memory: &IndexMemory, parts: [&[u8]; 3], rid: Rid) -> Entry<'a> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if len == 0 {
@@ -81,13 +81,13 @@ impl<'a> Entry<'a> {
         self.word.is_null()
     }
 
-    /// Whether it is a node, without a look at the memory.
+    /// Whether it is a node. Reads the tag only.
     #[inline]
     pub(super) fn is_node(self) -> bool {
         !self.is_rid() && self.word.addr() & KIND_MASK != 0
     }
 
-    /// Whether it is a RID itself.
+    /// Whether the word is a RID.
     #[inline]
     pub(super) fn is_rid(self) -> bool {
         (self.word.addr() as isize) < 0
@@ -120,7 +120,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The node, where it is one, without a look at a leaf.
+    /// The node, if it is one. Does not read the memory of a leaf.
     #[inline]
     pub(super) fn node(self) -> Option<Node<'a>> {
         match self.is_node().then(|| self.kind())? {
@@ -129,17 +129,17 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Asks for the first lines of a leaf or node.
+    /// Prefetches the first cache lines of a leaf or node.
     #[inline]
     pub(super) fn prefetch(self) {
         if !self.is_rid() && !self.is_empty() {
             prefetch::line(self.word);
-            // Most leaves and small nodes end here.
+            // Most leaves and small nodes end within this line.
             prefetch::line(self.word.wrapping_add(prefetch::LINE_BYTES - 8));
         }
     }
 
-    /// The memory of it alone, without that of its children.
+    /// Its own memory, without that of its children.
     pub(super) fn memory(self) -> Option<EntryMemory> {
         match self.kind() {
             EntryKind::Empty => None,
@@ -176,13 +176,13 @@ impl EntryMemory {
     /// # Safety
     /// It is memory of this index, and no reader can reach it.
     pub(super) unsafe fn free(self, memory: &IndexMemory) {
-        // SAFETY: `start` and `size` are those of the allocation; the rest is the caller's.
+        // SAFETY: `start` and `size` are those of the allocation; the caller guarantees the rest.
         unsafe { memory.free(self.start, self.size) };
     }
 }
 
-/// New entries that are not in the tree yet. Dropped, it frees them. Writers make entries before
-/// they lock anything, since an allocation may take long, and may wait for other threads.
+/// New entries that are not in the tree yet; dropping it frees them. Writers allocate entries
+/// before they lock anything, because an allocation may be slow and may wait for other threads.
 pub(super) struct Draft<'m> {
     memory: &'m IndexMemory,
     made: SmallVec<[Entry<'m>; 4]>,
@@ -208,7 +208,7 @@ impl<'m> Draft<'m> {
         entry
     }
 
-    /// Leaves the entries to the tree.
+    /// Gives up ownership of the entries: the tree has them now.
     pub(super) fn publish(mut self) {
         self.made.clear();
     }
@@ -223,7 +223,7 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// A place in a node that holds an entry. Only the holder of the node's lock stores.
+/// A place in a node that holds an entry. Only the holder of the node's lock stores into it.
 #[repr(transparent)]
 pub(super) struct Slot(AtomicPtr<u8>);
 
@@ -232,8 +232,8 @@ impl Slot {
         Slot(AtomicPtr::new(entry.word))
     }
 
-    /// Reads the entry. It was valid at some time since the reader pinned. Whether it is valid now,
-    /// a check of the latch tells.
+    /// Reads the entry. It was current at some moment since the reader pinned. A check of the latch
+    /// says whether it still is.
     #[inline]
     pub(super) fn load<'a>(&'a self) -> Entry<'a> {
         Entry { word: self.0.load(Ordering::Acquire), pinned: PhantomData }

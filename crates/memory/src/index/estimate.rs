@@ -1,8 +1,8 @@
-//! Estimates of how many keys a range has.
+//! Estimates of the number of keys in a range.
 //!
-//! An estimate walks the paths to the two bounds of the range. Of the children between these paths
-//! it counts keys exactly, and estimates nodes from the fan-outs along a few sampled descents. It
-//! checks no versions, since a wrong answer only makes an estimate worse.
+//! An estimate walks the paths to the two bounds of the range. Between the paths, it counts
+//! children that are keys exactly. Children that are nodes it estimates from the fan-outs along a
+//! few sampled descents. It checks no versions: an inconsistent read only makes the estimate worse.
 
 use std::ops::Bound;
 
@@ -13,14 +13,14 @@ use super::bounds::{Range, Ties};
 use super::entry::{Entry, EntryKind};
 use super::node::Node;
 
-/// Children of a node that are looked into, at the most.
+/// The most children of a node that are sampled.
 const SAMPLES: usize = 4;
-/// Levels of a sample, at the most.
+/// The most levels of a sampled descent.
 const LEVELS_MAX: usize = 32;
 
 impl Index {
-    /// About how many keys lie between a lower and an upper bound. It looks at the nodes on the
-    /// paths to the bounds and at a few below, so its time depends on the depth of the tree.
+    /// About how many keys lie between a lower and an upper bound. It reads the nodes on the paths
+    /// to the bounds and a few nodes between them, so its time depends on the depth of the tree.
     #[must_use]
     pub fn estimate(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> u64 {
         let range = Range::new(low, high);
@@ -52,7 +52,8 @@ impl Index {
     }
 }
 
-/// About how many keys below a node are inside. Children that are tied to a bound are passed on.
+/// About how many keys of the range are below a node. Children that are tied to a bound go to
+/// `pass` and are not counted.
 fn children_inside<'a>(
     range: &Range<'_>,
     node: Node<'a>,
@@ -79,7 +80,7 @@ fn children_inside<'a>(
     keys + keys_below_all(&nodes)
 }
 
-/// About how many keys are below these.
+/// About how many keys are below these entries, extrapolated from samples.
 fn keys_below_all(entries: &[Entry<'_>]) -> f64 {
     let samples = entries.len().min(SAMPLES);
     let sample = |number| keys_below(entries[(2 * number + 1) * entries.len() / (2 * samples)]);
@@ -87,8 +88,8 @@ fn keys_below_all(entries: &[Entry<'_>]) -> f64 {
     if samples == 0 { 0.0 } else { sum * entries.len() as f64 / samples as f64 }
 }
 
-/// About how many keys are below an entry. Each node on the way down counts its keys, and stands
-/// for as many nodes as the node above has.
+/// About how many keys are below an entry. On the way down it takes each node as typical of all
+/// nodes of its level.
 fn keys_below(mut entry: Entry<'_>) -> f64 {
     let (mut keys, mut weight) = (0.0, 1.0);
     for _ in 0..LEVELS_MAX {

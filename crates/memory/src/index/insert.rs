@@ -9,7 +9,7 @@ use crate::rid::Rid;
 use spillway_reclaim::epochs::Pin;
 
 impl Index {
-    /// One try of an insertion. Answers the RID that was there already, if any.
+    /// One attempt to insert a key. The inner error is the RID that the key already maps to.
     pub(super) fn try_insert(
         &self,
         key: &[u8],
@@ -55,7 +55,7 @@ impl Index {
         Ok(Ok(()))
     }
 
-    /// Puts a node above the visited one, for a key that shares only part of its prefix.
+    /// Inserts a node above the visited one, for a key that shares only part of its prefix.
     fn fork_prefix(
         &self,
         visit: &Visit<'_>,
@@ -103,7 +103,7 @@ impl Index {
         Ok(())
     }
 
-    /// Replaces the visited node, if it has not changed.
+    /// Replaces the visited node if neither it nor its edge has changed.
     pub(super) fn replace(&self, visit: &Visit<'_>, by: Entry<'_>) -> Result<(), Conflict> {
         let _locked = visit.lock_both()?;
         visit.edge.slot.store(by);
@@ -111,7 +111,7 @@ impl Index {
     }
 }
 
-/// A node with two keys by their bytes past the slot.
+/// A node for two keys, given by their bytes past the slot.
 fn fork<'m>(draft: &mut Draft<'m>, old: (&[u8], Rid), new: (&[u8], Rid)) -> Entry<'m> {
     let shared = common(old.0, new.0);
     let mut content = NodeContent::default();

@@ -1,18 +1,19 @@
 //! A version and a lock in one word (optimistic lock coupling).
 //!
 //! A reader reads the version, then the data, then checks that the version is the same. A writer
-//! locks the latch at a version that it has read, so it needs no second look at the data.
+//! locks the latch only if the latch still has the version that the writer has read, so it need not
+//! read the data again.
 //!
 //! - **LATCH-1.** If a reader sees data that a writer stored (Release) under the lock, with an
 //!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
-//!   store comes after the change of the latch, and the version never repeats.
+//!   writer changed the latch before the store, and the version never repeats.
 //!
 //! A thread waits for a latch only in [`Latch::read`], where it holds no latch. A thread that holds
-//! one only tries to lock another.
+//! a latch only tries to lock another, so latches cannot deadlock.
 //!
-//! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
-//! afterwards. A thread that replaces the node locks both, so the reader's check of the node or of
-//! the parent fails.
+//! Leis et al. mark nodes that were replaced. Here a reader reads the node's version and then
+//! checks the parent. A thread that replaces the node locks both, so the reader's check of the node
+//! or of the parent fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
@@ -20,14 +21,14 @@ use spillway_base::sync::{hint, thread};
 const LOCKED: u64 = 1;
 const ONE_CHANGE: u64 = 2;
 
-/// Rounds of waiting that a thread spins before it yields. In models, other threads run at once.
+/// How often a thread spins before it yields. In loom models it yields at once.
 const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
 
-/// A node changed under an operation, which begins again.
+/// A node changed during an operation, so the operation must restart.
 #[derive(Debug)]
 pub(super) struct Conflict;
 
-/// Waits between tries: first within the core, then with the core given to other threads.
+/// Waits between attempts: first spins, then yields the core.
 #[derive(Default)]
 pub(super) struct Patience {
     tries: u32,
@@ -39,7 +40,7 @@ impl Patience {
             self.tries += 1;
             hint::spin_loop();
         } else {
-            // The holder is a few steps from the end, but may have lost its core.
+            // The holder is a few instructions from its release, but may have been preempted.
             thread::yield_now();
         }
     }
@@ -52,7 +53,7 @@ impl Latch {
         Latch(AtomicU64::new(0))
     }
 
-    /// The version, once no writer holds the lock.
+    /// The version. Waits while a writer holds the lock.
     #[inline]
     pub(super) fn read(&self) -> u64 {
         let version = self.0.load(Ordering::Acquire);
@@ -71,13 +72,13 @@ impl Latch {
         }
     }
 
-    /// Checks that nothing has changed since the version was read (LATCH-1).
+    /// Fails if a writer has locked the latch since the version was read (LATCH-1).
     #[inline]
     pub(super) fn check(&self, version: u64) -> Result<(), Conflict> {
         if self.0.load(Ordering::Relaxed) == version { Ok(()) } else { Err(Conflict) }
     }
 
-    /// Locks, if nothing has changed since the version was read.
+    /// Locks, or fails if a writer has locked the latch since the version was read.
     pub(super) fn lock_at(&self, version: u64) -> Result<Locked<'_>, Conflict> {
         let locked = version | LOCKED;
         match self.0.compare_exchange(version, locked, Ordering::Acquire, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! INDEX-1, INDEX-2 and INDEX-4 in every order of steps. Nodes have room for two and four children.
+//! INDEX-1, INDEX-2 and INDEX-4 under every interleaving, with nodes of two and four children.
 
 use spillway_base::sync::{Arc as LoomArc, model, thread};
 
@@ -13,7 +13,7 @@ fn rid(number: u64) -> Rid {
     Rid::new(number, 0)
 }
 
-/// An index in which each of these keys has its place as its RID.
+/// An index of these keys. The RID of a key is its position in `keys`.
 fn index(keys: &[&[u8]]) -> LoomArc<Shared> {
     let epochs = Arc::new(Epochs::default());
     let index = Index::new(epochs.clone(), Arc::new(NodeMemory::default()));
@@ -41,7 +41,7 @@ impl Shared {
         let mut out = Entries::default();
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.index.collect(all, direction, 100, &mut out, &self.epochs.pin());
-        // In these models, one key has one RID for as long as it is there.
+        // In these models, the RID of a key never changes.
         for (key, rid) in out.iter() {
             assert!(self.get(key).is_none_or(|there| there == rid.slot()));
         }
@@ -54,7 +54,7 @@ impl Shared {
     }
 }
 
-/// Runs two operations beside each other.
+/// Runs two operations concurrently.
 fn beside<T: Send + 'static>(
     shared: &LoomArc<Shared>,
     other: impl FnOnce(&Shared) -> T + Send + 'static,
@@ -93,7 +93,7 @@ fn loom_two_insert_into_an_empty_index() {
     });
 }
 
-/// Both want room in one node, which is full after the first.
+/// Both insert into one node, which is full after the first insertion.
 #[test]
 fn loom_two_insert_into_a_node_that_grows() {
     model(3, || {
@@ -119,7 +119,7 @@ fn loom_a_reader_of_a_node_that_grows_finds_what_was_there() {
     });
 }
 
-/// The removed key's node has two entries, so it is merged with the one that is left.
+/// The removed key's node has two entries, so the other entry replaces it.
 #[test]
 fn loom_a_reader_of_a_node_that_is_merged_finds_what_was_there() {
     model(3, || {
@@ -134,7 +134,7 @@ fn loom_a_reader_of_a_node_that_is_merged_finds_what_was_there() {
     });
 }
 
-/// The prefix of the node that one reads becomes shorter, and its parent new.
+/// While the reader is at a node, its prefix is cut and its parent replaced.
 #[test]
 fn loom_a_reader_of_a_prefix_that_is_cut_finds_what_was_there() {
     model(3, || {
@@ -142,7 +142,7 @@ fn loom_a_reader_of_a_prefix_that_is_cut_finds_what_was_there() {
         let done = |shared: &Shared| shared.insert(b"abz", 2) && shared.insert(b"b", 3);
         let reader = |shared: &Shared| {
             assert_eq!(shared.get(b"abcy"), Some(1));
-            // With the shorter prefix in its old place, the node would have this key.
+            // The node would have this key if its prefix were cut without the new parent.
             assert_eq!(shared.get(b"x"), None);
             assert_eq!(shared.get(b"cy"), None);
         };
@@ -151,7 +151,7 @@ fn loom_a_reader_of_a_prefix_that_is_cut_finds_what_was_there() {
     });
 }
 
-/// One removal merges the node in which the other removes.
+/// One removal merges the node from which the other removes.
 #[test]
 fn loom_two_remove_from_a_node_and_its_child() {
     model(3, || {
@@ -172,7 +172,7 @@ fn loom_two_cut_one_prefix() {
     });
 }
 
-/// The node above is merged with the one into which a key is inserted in place.
+/// A removal merges the parent with the node into which the key is inserted.
 #[test]
 fn loom_an_insertion_into_a_node_that_is_merged() {
     model(3, || {
@@ -183,7 +183,7 @@ fn loom_an_insertion_into_a_node_that_is_merged() {
     });
 }
 
-/// The node becomes a smaller one.
+/// The removal replaces the node by a smaller one.
 #[test]
 fn loom_an_insertion_into_a_node_that_shrinks() {
     model(3, || {
@@ -206,7 +206,7 @@ fn loom_two_remove_one_key() {
     });
 }
 
-/// Scans beside changes, and looks that it finds what is there before and after.
+/// Scans during a change, and checks that it finds the keys that are there before and after.
 fn scan_beside(
     keys: &'static [&'static [u8]],
     change: fn(&Shared),
@@ -249,7 +249,7 @@ fn loom_a_scan_beside_changes_finds_what_stays() {
     scan_beside(&[b"a", b"b", b"c", b"d"], shift_back, &[b"b", b"c", b"d"]);
 }
 
-/// Children get other places in a node that stays.
+/// The writer shifts children within the node.
 #[test]
 fn loom_a_reader_of_a_node_whose_children_shift_finds_what_was_there() {
     model(3, || {
@@ -264,7 +264,7 @@ fn loom_a_reader_of_a_node_whose_children_shift_finds_what_was_there() {
     });
 }
 
-/// A reader is at a leaf that is split or removed and would be freed at once without its pin.
+/// A leaf is removed while a reader is at it. Without the reader's pin it would be freed at once.
 #[test]
 fn loom_a_leaf_is_kept_for_its_reader() {
     model(2, || {

@@ -1,10 +1,10 @@
-//! Memory of nodes and leaves.
+//! Allocation of nodes and leaves.
 #![allow(unsafe_code)] // A leaf: allocation.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::array;
 use std::ptr::NonNull;
-// Counts order nothing, so a model need not try their steps.
+// The counts order no other accesses, so loom need not explore them.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,14 +12,14 @@ use crate::slab::Slabs;
 use spillway_reclaim::epochs;
 use spillway_reclaim::loom_tracker::{LoomTracker, WORDS, free_tracked};
 
-/// Memory begins at a multiple of this, and its size is rounded up to one.
+/// The alignment of an allocation. Its size is rounded up to a multiple.
 const ALIGN: usize = 8;
-/// Bytes before each piece of memory, for its tracker in models.
+/// Bytes before each allocation, for its tracker in loom models.
 const TRACKER_BYTES: usize = WORDS * size_of::<u64>();
-/// Words of a count. Each thread changes one of them.
+/// Words of a striped count. A thread always changes the same one.
 const STRIPES: usize = 8;
 
-/// Where indexes get the memory of their nodes and leaves: slabs of the budget, or the global
+/// The allocator of nodes and leaves: slabs that are charged to the budget, or the global
 /// allocator.
 #[derive(Default)]
 pub struct NodeMemory {
@@ -28,19 +28,19 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
-    /// Memory that is charged to the budget.
+    /// An allocator that charges the budget.
     pub(crate) fn charged(slabs: Slabs) -> NodeMemory {
-        // Models track each piece of memory, which slabs do not.
+        // Loom models track each allocation, and slabs cannot.
         let slabs = if cfg!(loom) { None } else { Some(slabs) };
         NodeMemory { slabs, bytes: StripedCount::default() }
     }
 
-    /// Bytes that are charged.
+    /// Bytes that are charged to the budget.
     pub(crate) fn charged_bytes(&self) -> usize {
         self.slabs.as_ref().map_or(0, Slabs::charged_bytes)
     }
 
-    /// Allocates memory that begins at a multiple of 8. Its contents are undefined.
+    /// Allocates memory, aligned to 8 bytes. Its contents are undefined.
     #[must_use]
     pub fn alloc(&self, size: usize) -> NonNull<u8> {
         let size = size.next_multiple_of(ALIGN);
@@ -53,7 +53,7 @@ impl NodeMemory {
         let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
         let mut words = [0; WORDS];
         LoomTracker::new().into_words(&mut words);
-        // SAFETY: the layout has these words, in models, before the memory.
+        // SAFETY: in loom models the layout has these words before the memory.
         unsafe { base.cast().write(words) };
         // SAFETY: as above.
         unsafe { base.add(TRACKER_BYTES) }
@@ -62,7 +62,7 @@ impl NodeMemory {
     /// Frees memory.
     ///
     /// # Safety
-    /// [`NodeMemory::alloc`] returned the memory for this size, and nobody accesses it any more.
+    /// [`NodeMemory::alloc`] returned the memory for this size, and no thread accesses it any more.
     pub unsafe fn free(&self, memory: NonNull<u8>, size: usize) {
         let size = size.next_multiple_of(ALIGN);
         self.bytes.subtract(size as u64);
@@ -97,7 +97,7 @@ unsafe fn tracker(memory: NonNull<u8>) -> std::mem::ManuallyDrop<LoomTracker> {
     unsafe { LoomTracker::at(memory.as_ptr().sub(TRACKER_BYTES).cast()) }
 }
 
-/// Reports to models that memory is read that does not change after its publication.
+/// Reports to loom a read of memory that does not change after its publication.
 ///
 /// # Safety
 /// [`NodeMemory::alloc`] returned the memory, and it is not freed.
@@ -107,7 +107,7 @@ pub(super) unsafe fn looked(memory: NonNull<u8>) {
     unsafe { tracker(memory).looked() };
 }
 
-/// Reports to models that memory was written.
+/// Reports to loom that memory was written.
 ///
 /// # Safety
 /// [`NodeMemory::alloc`] returned the memory, and it is not freed.
@@ -117,7 +117,7 @@ pub(super) unsafe fn changed(memory: NonNull<u8>) {
     unsafe { tracker(memory).changed() };
 }
 
-/// Memory that goes back to the allocator when it is dropped.
+/// Memory that returns to the allocator when it is dropped.
 struct FreedMemory {
     base: NonNull<u8>,
     layout: Layout,
@@ -125,7 +125,7 @@ struct FreedMemory {
 
 impl Drop for FreedMemory {
     fn drop(&mut self) {
-        // SAFETY: in models the words hold the tracker, which nobody else takes out.
+        // SAFETY: in loom models the words hold the tracker, and no other code drops it.
         let mut tracker = unsafe { LoomTracker::at(self.base.as_ptr().cast()) };
         // SAFETY: it is not used again.
         unsafe { std::mem::ManuallyDrop::drop(&mut tracker) };
@@ -167,7 +167,7 @@ impl IndexMemory {
 #[repr(align(128))]
 struct CountStripe(AtomicU64);
 
-/// A count that threads change without a line of the cache in common.
+/// A count in several words, so that threads rarely contend for a cache line.
 pub(super) struct StripedCount([CountStripe; STRIPES]);
 
 impl Default for StripedCount {
@@ -185,7 +185,7 @@ impl StripedCount {
         self.0[epochs::stripe() % STRIPES].0.fetch_sub(change, Ordering::Relaxed);
     }
 
-    /// The sum. Beside changes it may be off by those that are under way, but not below zero.
+    /// The sum. It may miss changes that are in progress, and is never negative.
     pub(super) fn sum(&self) -> u64 {
         let sum = self.0.iter().map(|stripe| stripe.0.load(Ordering::Relaxed));
         let sum = sum.fold(0, u64::wrapping_add);

@@ -2,39 +2,40 @@
 //!
 //! It is an adaptive radix tree (Leis, Kemper, Neumann: "The adaptive radix tree", ICDE 2013) with
 //! optimistic lock coupling (Leis, Scheibner, Kemper, Neumann: "The ART of practical
-//! synchronization", DaMoN 2016). A reader takes no lock and writes nothing but its pin. It reads
-//! the version of each node on its way, and begins again if a version has changed meanwhile. A
-//! writer locks the one node that it changes, and the node's parent if it replaces the node.
+//! synchronization", DaMoN 2016). A reader takes no lock and writes no shared memory except its
+//! pin. It reads the version of each node on its path, and restarts if a version has changed
+//! meanwhile. A writer locks the one node that it changes, and the node's parent if it replaces the
+//! node.
 //!
 //! # Guarantees
 //!
 //! - **INDEX-1 (map).** A key maps to one RID at most. `get`, `insert` and `remove` of a key are
 //!   linearizable: each takes effect at one moment between its call and its return.
 //! - **INDEX-2 (scan).** `collect` returns each key at most once, in order. It returns every key
-//!   that is in the index during the whole call and lies between the bound it began from and the
-//!   last key it returned. If it returned fewer keys than it could, this holds up to the other
-//!   bound.
-//! - **INDEX-3 (keys).** A key is any byte string: it may be empty, or a prefix of another key. No
-//!   step recurses on a key's length.
+//!   that is in the index during the whole call and lies between the starting bound and the last
+//!   returned key. A call that returns fewer than `most` keys has returned every such key up to the
+//!   other bound.
+//! - **INDEX-3 (keys).** A key is any byte string: it may be empty, or a prefix of another key.
+//!   Recursion depth does not depend on the length of keys.
 //! - **INDEX-4 (memory).** A node or leaf that a pinned reader can reach is not freed before the
 //!   reader unpins. A writer replaces the content of a slot before it retires the old node or leaf.
 //!
 //! # The tree
 //!
-//! A node has a prefix of any length, a slot for the key that ends behind the prefix, and up to 256
-//! children by the next byte of their keys. It has at least two entries, so every node on a path is
-//! a branch. A leaf has the rest of its key, the bytes that no node on its path has. So the tree
-//! has each key complete, and neither a failed lookup nor a scan of keys reads rows. A key without
-//! a rest needs no leaf: its RID, which is marked by its highest bit, is in the slot.
+//! A node has a prefix of any length, a slot for the key that ends right after the prefix, and up
+//! to 256 children, one for each next byte of a key. It has at least two entries, so every node is
+//! a branch. A leaf stores only the rest of its key: the bytes that the nodes on its path do not
+//! have. The tree thus holds complete keys, and neither a failed lookup nor a scan of keys reads
+//! rows. A key without a rest needs no leaf: the slot holds its RID, marked by the highest bit.
 //!
-//! Modules, the lowest first: `memory` (memory of nodes and leaves), `latch` (versions and locks),
-//! `entry` (the content of a slot), `node`, `descent` (descents to a key), `insert`, `remove`,
-//! `bounds` (ends of a scan), `scan`, `estimate`.
+//! Modules, the lowest first: `memory` (allocation of nodes and leaves), `latch` (versions and
+//! locks), `entry` (the content of a slot), `node`, `descent` (descents to a key), `insert`,
+//! `remove`, `bounds` (ends of a scan), `scan`, `estimate`.
 //!
 //! Rejected: leaves with complete keys, as in Leis et al. Rows would then need no copies of their
-//! keys, but an index of 40-byte keys with common prefixes takes twice the memory. The price of the
-//! chosen design is that an insertion that splits a leaf, and a removal that merges a node, rewrite
-//! the remaining leaf.
+//! keys, but an index of 40-byte keys with common prefixes would take twice the memory. The price
+//! of the chosen design: an insertion that splits a leaf, and a removal that merges a node, rewrite
+//! the leaf that remains.
 #![allow(unsafe_code)] // Nodes are freed here.
 
 mod bounds;
@@ -71,16 +72,16 @@ use memory::{IndexMemory, StripedCount};
 pub use memory::NodeMemory;
 pub use scan::Entries;
 
-/// Lists of unlinked nodes and leaves. Each thread adds to one of them.
+/// Lists of unlinked nodes and leaves. A thread always adds to the same list.
 const LIMBOS: usize = if cfg!(loom) { 1 } else { 8 };
-/// How many nodes and leaves a thread adds to a list before it looks what can be freed.
+/// Nodes and leaves added to a list between two attempts to free its memory.
 const RECLAIM_EVERY: usize = if cfg!(loom) { 1 } else { 256 };
 
-/// An ordered map from keys to RIDs, for many threads at once.
+/// A concurrent ordered map from keys to RIDs.
 pub struct Index {
     epochs: Arc<Epochs>,
     memory: IndexMemory,
-    /// The latch of the slot that leads to the tree.
+    /// The latch of the root slot.
     latch: Latch,
     slot: Slot,
     len: StripedCount,
@@ -90,12 +91,12 @@ pub struct Index {
 #[derive(Default)]
 struct RetiredList {
     limbo: Limbo<EntryMemory>,
-    /// Additions since the last look.
+    /// Additions since the last attempt to free memory.
     added: usize,
 }
 
 impl Index {
-    /// An index without keys. Its readers pin these epochs, and its nodes are in this memory.
+    /// An empty index. Its readers pin `epochs`, and its nodes are allocated from `memory`.
     #[must_use]
     pub fn new(epochs: Arc<Epochs>, memory: Arc<NodeMemory>) -> Index {
         Index {
@@ -117,7 +118,7 @@ impl Index {
     /// Maps a key to a RID.
     ///
     /// # Errors
-    /// The RID that the key maps to already, and continues to map to.
+    /// If the key is already mapped, its RID. The mapping does not change.
     pub fn insert(&self, key: &[u8], rid: Rid, pin: &Pin<'_>) -> Result<(), Rid> {
         let inserted = self.retry(|| self.try_insert(key, rid, pin));
         if inserted.is_ok() {
@@ -126,7 +127,7 @@ impl Index {
         inserted
     }
 
-    /// Removes a key if it maps to this RID. Whether it did.
+    /// Removes a key if it maps to this RID. Returns whether it did.
     pub fn remove(&self, key: &[u8], rid: Rid, pin: &Pin<'_>) -> bool {
         let removed = self.retry(|| self.try_remove(key, rid, pin));
         if removed {
@@ -135,9 +136,9 @@ impl Index {
         removed
     }
 
-    /// Collects the next entries of a scan into `out`, which it clears first: at most `most`, from
-    /// one end of a range to the other in a direction. Backward, `from` is the upper end. With
-    /// fewer entries than `most`, the scan is at its end.
+    /// Clears `out` and collects the next entries of a scan into it, at most `most`. In a backward
+    /// scan, `from` is the upper bound. Fewer entries than `most` mean that the scan has reached
+    /// its end.
     pub fn collect(
         &self,
         (from, until): (Bound<&[u8]>, Bound<&[u8]>),
@@ -149,25 +150,26 @@ impl Index {
         self.collect_range(from, until, direction, most, out, pin);
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len.sum()
     }
 
-    /// Whether there is no key.
+    /// Whether the index has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of nodes and leaves, with those that wait to be freed.
+    /// Bytes of nodes and leaves, including unlinked ones that are not yet freed.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.memory.bytes() as usize
     }
 
-    /// Frees unlinked nodes and leaves whose readers have left. Writers do so now and then.
+    /// Frees unlinked nodes and leaves that no reader can reach any more. Writers also do this
+    /// periodically.
     pub fn reclaim(&self) {
         (0..LIMBOS).for_each(|number| self.reclaim_from(number, true));
     }
@@ -187,7 +189,7 @@ impl Index {
         }
     }
 
-    /// Frees a node or leaf later. No slot of the tree leads to it any more.
+    /// Frees a node or leaf once no reader can reach it. The caller has unlinked it.
     fn retire(&self, entry: Entry<'_>) {
         let Some(memory) = entry.memory() else { return };
         let number = epochs::stripe() % LIMBOS;
@@ -202,7 +204,7 @@ impl Index {
         self.reclaim_from(number, false);
     }
 
-    /// Tries until nothing interferes.
+    /// Repeats an attempt until it meets no conflict.
     #[inline]
     fn retry<T>(&self, mut attempt: impl FnMut() -> Result<T, Conflict>) -> T {
         let mut patience = Patience::default();
@@ -214,7 +216,7 @@ impl Index {
         }
     }
 
-    /// The slot that leads to the tree, for as long as the reader is pinned.
+    /// The root slot, valid while the reader is pinned.
     #[inline]
     fn root<'a>(&'a self, pin: &'a Pin<'_>) -> Edge<'a> {
         debug_assert!(pin.is_of(&self.epochs), "a reader pins the epochs of the index");
@@ -252,11 +254,11 @@ impl Drop for Index {
                 entries.extend(node.children().map(|(_, child)| child));
             }
             if let Some(memory) = entry.memory() {
-                // SAFETY: nobody else has the index, and each node and leaf has one slot.
+                // SAFETY: no other thread has the index, and each node and leaf is in one slot.
                 unsafe { memory.free(&self.memory) };
             }
         }
-        // Nobody is left who could have pinned before these were unlinked and read them now.
+        // `&mut self` proves that no reader is left that could reach the retired memory.
         for list in &self.retired {
             let mut list = list.lock();
             for memory in list.limbo.drain() {

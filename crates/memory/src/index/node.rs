@@ -1,13 +1,13 @@
-//! Nodes of the tree. Their four kinds differ in the number of children that they have room for.
+//! Nodes of the tree, in four kinds with room for different numbers of children.
 //!
 //! The memory of a node begins with its prefix, padded at the front. The last byte of the prefix is
-//! right before the header, so shortening the prefix at its front changes only its length, and
-//! prefix bytes never change.
+//! right before the header. So a writer shortens the prefix at its front by changing only its
+//! length, and prefix bytes never change.
 //!
 //! All data of a node is atomic. Readers load with Acquire, and the holder of the lock stores with
-//! Release, so LATCH-1 applies. A reader may see an incomplete change. Then each slot that it sees
-//! still holds nothing or an entry that was in the index after the reader pinned, because a writer
-//! empties a slot before it retires the slot's entry.
+//! Release, so LATCH-1 applies. A reader may see a change half done. Even then, each slot is empty
+//! or holds an entry that was in the index after the reader pinned, because a writer empties a slot
+//! before it retires the slot's entry.
 #![allow(unsafe_code)] // A leaf: nodes of several kinds behind one pointer.
 
 use std::array;
@@ -24,15 +24,15 @@ use super::latch::Latch;
 use super::memory::{self, IndexMemory};
 use crate::rid::Rid;
 
-/// Children of the smallest node. Few in models, so that nodes fill up early.
+/// Children of the smallest kind. Loom models use less, so that nodes fill up early.
 const SMALL: usize = if cfg!(loom) { 2 } else { 4 };
 /// Children of the next kind: with their count, their bytes fit in two words.
 const MEDIUM: usize = if cfg!(loom) { 4 } else { 15 };
 const LARGE: usize = 48;
 const FULL: usize = 256;
 
-/// A node becomes smaller when so few children are left: some fewer than the smaller kind has room
-/// for, so that a node does not change its kind again and again.
+/// A node is replaced by a smaller one at this number of children. The next smaller kind has room
+/// for more, so that a node does not alternate between two kinds.
 const MEDIUM_MIN: usize = if cfg!(loom) { 2 } else { 3 };
 const LARGE_MIN: usize = 12;
 const FULL_MIN: usize = 40;
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The smallest kind with room for so many children.
+    /// The smallest kind with room for `count` children.
     fn for_children(count: usize) -> Kind {
         let kinds = [Kind::Small, Kind::Medium, Kind::Large];
         kinds.into_iter().find(|kind| count <= kind.children_max()).unwrap_or(Kind::Full)
@@ -92,15 +92,15 @@ impl Kind {
     }
 }
 
-/// What all nodes begin with.
+/// The fields that all nodes begin with.
 #[repr(C)]
 struct Header {
     latch: Latch,
     /// The bits of the RID of the key that ends at the node, or 0.
     ends_here: AtomicU64,
-    /// How many bytes before the node are its prefix.
+    /// The length of the prefix, which is stored before the header.
     prefix_len: AtomicU32,
-    /// How many bytes the prefix had at first.
+    /// The length of the prefix when the node was built; gives the size of its memory.
     prefix_room: u32,
 }
 
@@ -132,7 +132,7 @@ struct FullNode {
     children: [Slot; FULL],
 }
 
-/// A node, for as long as the reader is pinned.
+/// A node, valid while the reader is pinned.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
     at: NonNull<u8>,
@@ -147,7 +147,7 @@ enum View<'a> {
     Full(&'a FullNode),
 }
 
-/// What a new node consists of.
+/// The entries of a new node.
 #[derive(Default)]
 pub(super) struct NodeContent<'a> {
     pub(super) ends_here: Option<Rid>,
@@ -161,7 +161,7 @@ impl<'a> NodeContent<'a> {
         self.children.insert(rank, (byte, entry));
     }
 
-    /// Adds a key by its bytes past the node's prefix.
+    /// Adds a key, given by its bytes past the node's prefix.
     pub(super) fn add_key(&mut self, draft: &mut Draft<'a>, rest: &[u8], rid: Rid) {
         match rest.split_first() {
             None => self.ends_here = Some(rid),
@@ -171,12 +171,13 @@ impl<'a> NodeContent<'a> {
         }
     }
 
-    /// How many keys and nodes the node leads to.
+    /// The number of children, plus one if a key ends at the node.
     pub(super) fn entries(&self) -> usize {
         self.children.len() + usize::from(self.ends_here.is_some())
     }
 
-    /// A node of the smallest kind with room for the content, and with a prefix of these parts.
+    /// Builds a node of the smallest kind with room for the content. The parts, joined, are its
+    /// prefix.
     pub(super) fn build(&self, memory: &IndexMemory, prefix: [&[u8]; 3]) -> Entry<'a> {
         let len: usize = prefix.iter().map(|part| part.len()).sum();
         let prefix_len = u32::try_from(len).expect("a key is shorter than 4 GiB");
@@ -217,11 +218,11 @@ fn padded(prefix_room: u32) -> usize {
 
 impl<'a> Node<'a> {
     /// # Safety
-    /// A node of this kind is there, which INDEX-4 keeps for `'a`.
+    /// `at` points to a node of this kind, and INDEX-4 keeps it for `'a`.
     #[inline]
     pub(super) unsafe fn from_parts(at: NonNull<u8>, kind: Kind) -> Node<'a> {
         let node = Node { at, kind, pinned: PhantomData };
-        // SAFETY: the caller says that the node is there.
+        // SAFETY: the caller guarantees that the node exists.
         unsafe { memory::looked(node.memory().0) };
         node
     }
@@ -237,13 +238,13 @@ impl<'a> Node<'a> {
 
     #[inline]
     fn header(self) -> &'a Header {
-        // SAFETY: each kind of node begins with a header, and the node is there for `'a`.
+        // SAFETY: each kind of node begins with a header, and the node exists for `'a`.
         unsafe { self.at.cast().as_ref() }
     }
 
     #[inline]
     fn view(self) -> View<'a> {
-        // SAFETY: the node is of its kind, and is there for `'a`.
+        // SAFETY: the node is of this kind, and exists for `'a`.
         unsafe {
             match self.kind {
                 Kind::Small => View::Small(self.at.cast().as_ref()),
@@ -258,7 +259,7 @@ impl<'a> Node<'a> {
     #[inline]
     pub(super) fn memory(self) -> (NonNull<u8>, usize) {
         let before = padded(self.header().prefix_room);
-        // SAFETY: the memory has so many bytes before the node.
+        // SAFETY: the allocation has `before` bytes before the node.
         (unsafe { self.at.sub(before) }, before + self.kind.size())
     }
 
@@ -267,32 +268,32 @@ impl<'a> Node<'a> {
         &self.header().latch
     }
 
-    /// The bytes that all keys below the node have in common, past the slot that leads to it.
+    /// The bytes past the node's slot that all keys below the node have in common.
     #[inline]
     pub(super) fn prefix(self) -> &'a [u8] {
         let len = self.header().prefix_len.load(Ordering::Acquire) as usize;
-        // SAFETY: so many bytes before the node are its prefix, and they never change.
+        // SAFETY: the `len` bytes before the node are its prefix, and they never change.
         unsafe { std::slice::from_raw_parts(self.at.sub(len).as_ptr(), len) }
     }
 
-    /// Takes so many bytes off the front of the prefix. The lock is held.
+    /// Removes bytes from the front of the prefix. The caller holds the lock.
     pub(super) fn cut_prefix(self, bytes: usize) {
         let len = self.prefix().len() - bytes;
         self.header().prefix_len.store(len as u32, Ordering::Release);
     }
 
-    /// The RID of the key that ends here, past the prefix.
+    /// The RID of the key that ends right after the prefix.
     #[inline]
     pub(super) fn ends_here(self) -> Option<Rid> {
         Rid::from_bits(self.header().ends_here.load(Ordering::Acquire))
     }
 
-    /// Sets it. The lock is held.
+    /// Sets the RID of the key that ends right after the prefix. The caller holds the lock.
     pub(super) fn set_ends_here(self, rid: Option<Rid>) {
         self.header().ends_here.store(rid.map_or(0, Rid::bits), Ordering::Release);
     }
 
-    /// How many children there are.
+    /// The number of children.
     pub(super) fn count(self) -> usize {
         match self.view() {
             View::Small(node) => node.count(),
@@ -302,12 +303,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether another child needs a larger node.
+    /// Whether there is no room for another child.
     pub(super) fn is_full(self) -> bool {
         self.count() == self.kind.children_max()
     }
 
-    /// Whether so few children belong in a smaller node.
+    /// Whether a node with this number of children should be of a smaller kind.
     pub(super) fn is_too_large_for(self, children: usize) -> bool {
         children <= self.kind.children_min() && self.kind != Kind::Small
     }
@@ -326,7 +327,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Adds a child, for which there is room. The lock is held.
+    /// Adds a child. The caller holds the lock and has checked that there is room.
     pub(super) fn insert(self, byte: u8, entry: Entry<'_>) {
         match self.view() {
             View::Small(node) => node.insert(byte, entry),
@@ -339,7 +340,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Removes the child with a byte. The lock is held.
+    /// Removes the child with a byte. The caller holds the lock.
     pub(super) fn remove(self, byte: u8) {
         match self.view() {
             View::Small(node) => node.remove(byte),
@@ -352,8 +353,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Where a visit of the children begins: at the first with this byte or beyond it in this
-    /// direction; without a byte, at the first.
+    /// The position where a visit of the children begins: at the first child at or past `byte` in
+    /// this direction; without a byte, at the first child.
     #[inline]
     pub(super) fn position(self, byte: Option<u8>, direction: Direction) -> usize {
         match (self.view(), direction, byte) {
@@ -366,7 +367,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The next child of a visit, and the position behind it.
+    /// The next child of a visit, and the position after it.
     #[inline]
     pub(super) fn next(
         self,
@@ -381,7 +382,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Asks for the children between two positions of a visit.
+    /// Prefetches the children at a range of positions of a visit.
     #[inline]
     pub(super) fn prefetch_children(self, positions: Range<usize>) {
         match self.view() {
@@ -395,7 +396,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Every child, in the order of bytes.
+    /// All children, in the order of bytes.
     pub(super) fn children(self) -> impl Iterator<Item = (u8, Entry<'a>)> {
         let mut position = 0;
         std::iter::from_fn(move || {
@@ -405,13 +406,13 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// All of the node's content, which is one if the node does not change meanwhile.
+    /// The node's content. It is consistent only if the node does not change meanwhile.
     pub(super) fn content(self) -> NodeContent<'a> {
         NodeContent { ends_here: self.ends_here(), children: self.children().collect() }
     }
 }
 
-/// The slot of the child at a place, empty where there is none.
+/// The slot for the child at `place`; empty past the last child.
 fn new_slot(children: &[(u8, Entry<'_>)], place: usize) -> Slot {
     Slot::new(children.get(place).map_or(Entry::EMPTY, |(_, entry)| *entry))
 }
@@ -426,7 +427,7 @@ fn change(count: &AtomicU64, by: i64) {
     count.store(old.wrapping_add_signed(by), Ordering::Release);
 }
 
-/// The next byte of a visit with a child.
+/// The next byte that has a child.
 #[inline]
 fn next_byte<'a>(
     position: usize,
@@ -477,8 +478,8 @@ impl<const WORDS: usize, const SLOTS: usize> SortedNode<WORDS, SLOTS> {
     fn find(&self, byte: u8) -> Option<&Slot> {
         let mut rank = WORDS * 8;
         let mut last = 0;
-        // From the last word to the first: the first match counts, and the words past it hold
-        // nothing of this byte but bytes without a child.
+        // From the last word to the first, because the first match counts. Later matches are among
+        // the bytes past `count`, which have no child.
         for (number, word) in self.keys.iter().enumerate().rev() {
             let word = word.load(Ordering::Acquire);
             if number == WORDS - 1 {
@@ -634,7 +635,7 @@ impl FullNode {
 
 #[cfg(all(test, not(loom)))]
 impl Node<'_> {
-    /// Checks the node by itself, and answers the number of its children.
+    /// Checks the node without its children, and returns their number.
     pub(super) fn assert_shape(self) -> usize {
         let children: Vec<_> = self.children().collect();
         assert_eq!(children.len(), self.count());

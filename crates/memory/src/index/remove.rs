@@ -9,7 +9,7 @@ use crate::rid::Rid;
 use spillway_reclaim::epochs::Pin;
 
 impl Index {
-    /// One try of a removal. Answers whether it removed the key.
+    /// One attempt to remove a key. Returns whether it removed the key.
     pub(super) fn try_remove(&self, key: &[u8], rid: Rid, pin: &Pin<'_>) -> Result<bool, Conflict> {
         match descend(self.root(pin), key)? {
             End::Entry { edge, entry, depth, holder } => {
@@ -42,9 +42,9 @@ impl Index {
         }
     }
 
-    /// Takes the child with a byte out of the visited node, or without a byte the key that ends
-    /// there. A node with one entry left is merged with it. A node with few children becomes a
-    /// smaller one.
+    /// Removes from the visited node the child with this byte, or, without a byte, the key that
+    /// ends at the node. If one entry is left, it replaces the node. If few children are left, a
+    /// smaller node replaces the node.
     fn remove_from(&self, visit: &Visit<'_>, byte: Option<u8>) -> Result<(), Conflict> {
         let node = visit.node;
         let children = node.count().saturating_sub(usize::from(byte.is_some()));
@@ -76,7 +76,7 @@ impl Index {
         Ok(())
     }
 
-    /// Replaces the visited node by the one entry that is left of it.
+    /// Replaces the visited node by its only remaining entry.
     fn merge(&self, visit: &Visit<'_>, content: &NodeContent<'_>) -> Result<(), Conflict> {
         let mut draft = Draft::new(&self.memory);
         let prefix = visit.node.prefix();
@@ -94,7 +94,7 @@ impl Index {
                 self.replace(visit, key)?;
             }
             EntryKind::Node(below) => {
-                // A copy, because a prefix has no room to grow.
+                // A copy, because a node has no room for a longer prefix.
                 let version = below.latch().read();
                 let copy = draft.node(&below.content(), [prefix, &[byte], below.prefix()]);
                 let _locked = visit.lock_both()?;

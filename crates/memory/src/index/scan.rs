@@ -1,10 +1,10 @@
 //! Scans: entries of a range in order, collected into a buffer.
 //!
-//! A scan keeps the path from the root as a list of nodes with the versions it has read. When it
-//! returns to a node that has changed, it begins again behind the last key that it collected. An
-//! unchanged node still stands for the same key prefix: a writer may replace nodes above it, but
-//! not change the prefix that leads to it. So the entries that the scan sees in the node are
-//! complete (INDEX-2).
+//! A scan keeps the path from the root as a list of nodes and the versions at which it read them.
+//! When it returns to a node that has changed, it restarts after the last key that it collected. A
+//! node that has not changed still stands for the same key prefix: a writer may replace nodes above
+//! it, but cannot change the bytes of the path to it. So the scan misses no entry of the node
+//! (INDEX-2).
 
 use std::ops::Bound;
 
@@ -19,38 +19,38 @@ use super::latch::{Conflict, Latch, Patience};
 use super::node::Node;
 use crate::rid::Rid;
 
-/// Positions that a scan prefetches, at least so many ahead of the one it is at. Without it, a scan
-/// of sparse keys would wait for each leaf by itself.
+/// A scan prefetches at least this many positions ahead. Otherwise a scan of sparse keys would wait
+/// for each leaf separately.
 const PREFETCH: usize = 8;
-/// Children of the next node that it prefetches.
+/// Children of the next node that a scan prefetches.
 const PREFETCH_BELOW: usize = 4;
 
-/// Entries that a scan collected: keys, one behind the other in one buffer, and RIDs.
+/// Entries that a scan collected: keys, concatenated in one buffer, and RIDs.
 #[derive(Default)]
 pub struct Entries {
     keys: Vec<u8>,
-    /// Where each key ends.
+    /// The end of each key in `keys`.
     ends: Vec<usize>,
     rids: Vec<Rid>,
-    /// The bytes on the way to the node that a scan is at.
+    /// The bytes from the root to the node that the scan is at.
     path: Vec<u8>,
 }
 
 impl Entries {
-    /// Removes all entries, and keeps the memory.
+    /// Removes all entries, but keeps the buffers.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.ends.clear();
         self.rids.clear();
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rids.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rids.is_empty()
@@ -86,22 +86,22 @@ impl Entries {
 struct Frame<'a> {
     node: Node<'a>,
     version: u64,
-    /// Where the visit of its children stands.
+    /// The position of the next child to visit.
     position: usize,
-    /// Bytes of the path with the node's prefix.
+    /// Length of the path up to and including the node's prefix.
     depth: usize,
     ties: Ties,
-    /// Whether the key that ends at the node is still to be collected, behind the children.
+    /// Whether the scan must collect the key that ends at the node after the children.
     ends_here_due: bool,
     /// The position up to which children were prefetched.
     prefetched: usize,
-    /// Whether the scan has not left the first child yet. It may never get to the second node of an
-    /// upper level.
+    /// Whether the scan is still at the first child. It may never reach the second child of an
+    /// upper node, so it does not prefetch that child yet.
     is_first: bool,
 }
 
 impl Frame<'_> {
-    /// Prefetches what the scan comes to behind a child.
+    /// Prefetches what the scan reads after this child.
     fn look_ahead(&mut self, child: Entry<'_>, direction: Direction) {
         if !child.is_node() {
             return self.prefetch(direction);
@@ -119,7 +119,7 @@ impl Frame<'_> {
         });
     }
 
-    /// Prefetches the children of the next positions, some of them at once every few positions.
+    /// Prefetches the children of the next positions, several at once every few positions.
     #[inline]
     fn prefetch(&mut self, direction: Direction) {
         match direction {
@@ -197,8 +197,8 @@ struct Scan<'a, 's> {
 }
 
 impl<'a> Scan<'a, '_> {
-    /// Goes on to the next child of the last node on the path, or, past its children, leaves the
-    /// node. Answers whether a node is left.
+    /// Visits the next child of the last node on the path, or leaves the node after its last child.
+    /// Returns false once the path is empty.
     #[inline]
     fn step(&mut self) -> Result<bool, Conflict> {
         let Some(frame) = self.frames.last_mut() else { return Ok(false) };
@@ -227,8 +227,8 @@ impl<'a> Scan<'a, '_> {
         Ok(true)
     }
 
-    /// Collects the key that an entry is, or takes the node that it is onto the path. The latch and
-    /// its version are those of the slot with the entry.
+    /// Collects the entry's key, or appends the entry's node to the path. `latch` and `version`
+    /// protect the slot of the entry.
     #[inline]
     fn enter(
         &mut self,
@@ -248,7 +248,7 @@ impl<'a> Scan<'a, '_> {
             }
             EntryKind::Node(node) => {
                 let child_version = node.latch().read();
-                // The node may have got another place before its version was read.
+                // The node may have moved in the tree before its version was read.
                 latch.check(version)?;
                 self.enter_node(node, child_version, ties)
             }
@@ -282,7 +282,7 @@ impl<'a> Scan<'a, '_> {
         Ok(())
     }
 
-    /// Where the visit of a node's children begins; none if none of them is inside.
+    /// The position where the visit of a node's children begins; none if no child is in the range.
     fn first_position(&self, node: Node<'a>, ties: Ties, depth: usize) -> Option<usize> {
         let high = self.range.high_byte(ties, depth)?;
         let byte = match self.direction {

@@ -51,7 +51,8 @@ impl Bench {
         self.collect((Bound::Unbounded, Bound::Unbounded), Direction::Forward, usize::MAX)
     }
 
-    /// Checks the shape of each node, and that the memory is that of the nodes. No reader is there.
+    /// Checks the shape of each node, and that the nodes account for all memory. There are no
+    /// readers.
     fn assert_shape(&self) {
         let (mut entries, mut keys, mut bytes) = (vec![self.index.slot.load()], 0, 0);
         while let Some(entry) = entries.pop() {
@@ -91,17 +92,17 @@ fn rid(number: u64) -> Rid {
     Rid::new(number, 0)
 }
 
-/// Makes keys of a kind that the tree may stumble over.
+/// Makes keys of a kind that is hard for the tree.
 fn key(kind: u64, rng: &mut Rng) -> Vec<u8> {
     let letters = |rng: &mut Rng, len: u64, letters: &[u8]| -> Vec<u8> {
         (0..rng.below(len + 1)).map(|_| letters[rng.below(letters.len() as u64) as usize]).collect()
     };
     match kind {
-        // Beginnings of each other, and none.
+        // Prefixes of each other, and the empty key.
         0 => letters(rng, 6, &[0, 1, 0xFF]),
         // Large nodes on two levels.
         1 => vec![rng.below(4) as u8 * 85, rng.next_u64() as u8],
-        // Common beginnings of several lengths, past any word.
+        // Common prefixes of several lengths, longer than a word.
         2 => {
             let mut key = vec![b'p'; 20 * rng.below(4) as usize];
             key.extend(letters(rng, 3, &[0, b'p', 0xFF]));
@@ -109,7 +110,7 @@ fn key(kind: u64, rng: &mut Rng) -> Vec<u8> {
             key.extend(letters(rng, 2, &[0, b'q', 0xFF]));
             key
         }
-        // A chain in which each key is the beginning of the next.
+        // A chain in which each key is a prefix of the next.
         3 => vec![7; rng.below(300) as usize],
         // Dense numbers.
         4 => rng.below(2_000).to_be_bytes().to_vec(),
@@ -150,11 +151,11 @@ fn is_within(key: &[u8], low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> bool {
     above && below
 }
 
-/// INDEX-2 without other threads.
+/// INDEX-2 in one thread.
 fn assert_scans(bench: &Bench, model: &Model, kind: u64, rng: &mut Rng) {
     for _ in 0..20 {
         let (one, two) = (key(kind, rng), key(kind, rng));
-        // Now and then the range has no inside.
+        // Sometimes the range is empty.
         let (least, most) = if rng.chance(1, 10) {
             (one, two)
         } else {
@@ -182,7 +183,7 @@ fn index_1_and_2_random_operations_are_those_of_a_map() {
     for seed in 0..if cfg!(debug_assertions) { 12 } else { 120 } {
         let (kind, mut rng) = (seed % KINDS, Rng::new(seed));
         let (bench, mut model) = (Bench::new(), Model::new());
-        // First more insertions, then more removals, until nothing is left.
+        // First mostly insertions, then mostly removals, until no key is left.
         for percent in [80, 50, 20] {
             for number in 0..1_500 {
                 let key = key(kind, &mut rng);
@@ -216,7 +217,7 @@ fn index_1_and_2_random_operations_are_those_of_a_map() {
     }
 }
 
-/// Nodes of all sizes, grown and shrunk in three orders, with and without a key that ends there.
+/// Nodes of all kinds, grown and shrunk in three orders, with and without a key that ends there.
 #[test]
 fn nodes_grow_and_shrink_at_each_threshold() {
     let mut rng = Rng::new(5);
@@ -253,7 +254,7 @@ fn nodes_grow_and_shrink_at_each_threshold() {
     }
 }
 
-/// INDEX-3: a chain as deep as a key is long, of keys with 64 KiB.
+/// INDEX-3: keys of up to 64 KiB, prefixes of each other, so that the tree is 2,000 nodes deep.
 #[test]
 fn index_3_long_keys_are_keys() {
     let long = vec![b'x'; 64 << 10];
@@ -315,7 +316,7 @@ fn estimates_are_near() {
     }
 }
 
-/// INDEX-4: what a pinned reader may be at is kept, and everything else is not.
+/// INDEX-4: memory that a pinned reader may reach is kept, and all other memory is freed.
 #[test]
 fn index_4_memory_comes_back_when_readers_leave() {
     let bench = Bench::new();
@@ -331,7 +332,7 @@ fn index_4_memory_comes_back_when_readers_leave() {
     drop(reader);
     bench.index.reclaim();
     assert_eq!(bench.index.bytes(), 0);
-    // Writers reclaim by themselves.
+    // Writers reclaim without a call of `reclaim`.
     for round in 0..50_000_u64 {
         insert(round % 7);
         assert!(bench.remove(&(round % 7).to_be_bytes(), rid(round % 7)));
@@ -339,7 +340,7 @@ fn index_4_memory_comes_back_when_readers_leave() {
     assert!(bench.index.bytes() < 200_000, "{}", bench.index.bytes());
 }
 
-/// Keys that split, grow, shrink and merge the same few nodes.
+/// Keys whose changes split, grow, shrink and merge the same few nodes.
 fn contended_keys() -> Vec<Vec<u8>> {
     let mut keys =
         vec![b"".to_vec(), b"a".to_vec(), b"ab".to_vec(), vec![b'a'; 40], vec![b'a'; 41]];
@@ -349,7 +350,7 @@ fn contended_keys() -> Vec<Vec<u8>> {
     keys
 }
 
-/// Scans until `is_done`, and checks INDEX-2: the keys of `always` are there, in order.
+/// Scans until `is_done`, and checks INDEX-2: it finds the keys of `always`, in order.
 fn scan_beside(bench: &Bench, always: &Model, is_done: impl Fn() -> bool, seed: u64) {
     let (mut rng, mut out) = (Rng::new(seed), Entries::default());
     let always: Vec<_> = always.keys().cloned().collect();
@@ -386,7 +387,7 @@ fn contend(seed: u64, rounds: u64) {
     }
     let (writing, inserted) = (AtomicU64::new(WRITERS as u64), AtomicU64::new(0));
     let failed = AtomicBool::new(false);
-    /// Ends the other threads, however a thread ends.
+    /// Ends the scans even if a writer panics.
     struct Leave<'a>(&'a AtomicU64, &'a AtomicBool);
     impl Drop for Leave<'_> {
         fn drop(&mut self) {
@@ -407,7 +408,7 @@ fn contend(seed: u64, rounds: u64) {
             let own_rid = rid(round << 2 | thread as u64);
             match own.get(key).copied() {
                 Some(there) => {
-                    // Nobody else removes it.
+                    // No other thread removes it.
                     assert_eq!(bench.get(key), Some(there));
                     assert_eq!(bench.insert(key, own_rid), Err(there));
                     if rng.chance(2, 3) {
@@ -446,7 +447,7 @@ fn threads_that_write_the_same_keys_agree() {
     }
 }
 
-/// Threads that fill and empty the index over and over, so that the root's slot changes too.
+/// Threads fill and empty the index again and again, so that the root slot changes too.
 #[test]
 fn threads_that_empty_the_index_agree() {
     let bench = Bench::new();
@@ -465,7 +466,7 @@ fn threads_that_empty_the_index_agree() {
     bench.assert_is(&Model::new());
 }
 
-/// Each thread adds a part of many keys, and removes a part of these.
+/// Each thread adds its share of many keys, and removes some of them.
 #[test]
 fn threads_that_write_many_keys_lose_none() {
     let bench = Bench::new();
