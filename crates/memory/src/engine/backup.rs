@@ -1,4 +1,4 @@
-//! The engine's files at one moment, for backups.
+//! Pins the engine's files at one moment, for backups.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::segments::Origin;
 
 /// A file of a pin.
 pub struct PinnedFile {
-    /// Whether it belongs in the log's folder, and not in the engine's.
+    /// Whether it belongs in the log's folder; otherwise in the engine's.
     pub in_log: bool,
-    /// Its name there.
+    /// Its name in that folder.
     pub name: String,
     /// Its length, in bytes.
     pub len: u64,
@@ -49,13 +49,13 @@ impl PinnedFile {
     }
 }
 
-/// A checkpoint and the segments that it names, which stay as they are until this is dropped.
-/// Checkpoints and compactions go on, and only release nothing.
+/// A checkpoint and the segments that it names. None of its files is removed before this is
+/// dropped. Meanwhile checkpoints and compactions continue, but release no segments.
 pub struct MemoryPin {
     engine: Arc<Inner>,
-    /// The checkpoint has exactly what a snapshot here sees.
+    /// The checkpoint has exactly what a snapshot at this CSN sees.
     pub csn: Csn,
-    /// All files of it.
+    /// Its files.
     pub files: Vec<PinnedFile>,
 }
 
@@ -66,7 +66,7 @@ impl Drop for MemoryPin {
 }
 
 impl MemoryEngine {
-    /// Takes a checkpoint, and pins its files.
+    /// Writes a checkpoint and pins its files.
     ///
     /// # Errors
     /// Those of a checkpoint, [`spillway_base::ErrorKind::Corruption`],
@@ -112,7 +112,7 @@ impl Inner {
                 }
             }
         }
-        // Another checkpoint may take the place of this one meanwhile.
+        // Copied, because a later checkpoint replaces this file.
         let checkpoint = own(NAME.to_owned())?;
         let mut bytes = vec![0; checkpoint.len as usize];
         checkpoint.read_at(0, &mut bytes)?;
@@ -121,7 +121,7 @@ impl Inner {
     }
 }
 
-/// Whether a name is one that [`MemoryPin::files`] gives: a restore writes to no other.
+/// Whether [`MemoryPin::files`] may have a file of this name. A restore writes to no other names.
 #[must_use]
 pub fn is_pinned_name(in_log: bool, name: &str) -> bool {
     let of =

@@ -1,12 +1,14 @@
 //! Dataless checkpoints (HiEngine, section 4.3): they write the changed pages of indirection
-//! arrays, and the indexes of changed tables, but no rows. They run beside reads and writes.
+//! arrays, and the indexes of changed tables, but no rows. They block neither reads nor writes.
 //!
 //! The checkpoint's CSN is pinned, so the versions that its snapshot sees stay (PINS-2). For each
 //! entry the checkpoint writes the place of the version that the snapshot finds. It omits a
 //! deletion once all live snapshots see it. Until then it writes the deletion's place with a mark,
-//! since a read may depend on it ([`spillway_base::engine`], E4). An entry with a newer version
-//! leaves its page dirty for the next checkpoint. An index may have keys that the snapshot does not
-//! see. Their entries are empty in the checkpoint, and the opening omits these keys.
+//! because a read may depend on the deletion ([`spillway_base::engine`], E4).
+//!
+//! An entry with a newer version leaves its page dirty for the next checkpoint. An index may have
+//! keys that the snapshot does not see. Their entries are empty in the checkpoint, and the opening
+//! omits these keys.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -31,17 +33,19 @@ use crate::version::{Target, Word};
 
 /// Entries of an index that are collected at a time.
 const COLLECTED: usize = 1024;
-/// A table's page files may have this many times its pages before they are written as one file.
+/// Once a table's page files have more than this many times its pages, they are rewritten as one
+/// file.
 const PAGES_TIMES: u64 = 2;
-/// A checkpoint waits for commits to be placed: so long at a time, and so often.
+/// A checkpoint waits until the places of commits are known: the time between checks, and their
+/// number.
 const PLACING_NAP: Duration = Duration::from_millis(1);
 const PLACING_TRIES: usize = 2000;
 
-/// What a checkpoint writes.
+/// The snapshot that a checkpoint writes.
 struct CheckpointSnapshot {
     csn: Csn,
-    /// Deletions up to here are not written. It stays until the index is written: a deletion that
-    /// is in a page has its key in the index (PINS-3).
+    /// Deletions up to this CSN are not written. The watermark is held until the index is written,
+    /// so that a deletion in a page has its key in the index (PINS-3).
     watermark: Csn,
     _pins: [Pinned; 2],
 }
@@ -51,8 +55,8 @@ impl Inner {
         self.dir.join(file_name(number, kind))
     }
 
-    /// The snapshot of the next checkpoint: it is stable, and all commits up to it are placed.
-    /// `None` if they are not placed for long: then another thread tells of places.
+    /// The snapshot of the next checkpoint: it is stable, and the places of all commits up to it
+    /// are known. `None` if the thread that reports the places takes too long.
     fn checkpoint_snapshot(&self) -> Option<CheckpointSnapshot> {
         let (held, watermark) = self.pins.hold();
         let csn = self.pins.stable();
@@ -67,7 +71,7 @@ impl Inner {
         None
     }
 
-    /// Writes a checkpoint of what is stable (MEMORY-3).
+    /// Writes a checkpoint of the stable state (MEMORY-3).
     pub(super) fn checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
         self.health()?;
@@ -76,7 +80,7 @@ impl Inner {
         if csn <= last.csn && self.segments.bytes_waiting() == 0 {
             return Ok(());
         }
-        // The pages and indexes are of all rows (LOADING-3).
+        // The checkpoint needs the whole indexes (LOADING-3).
         let loaded = self.load_all();
         let outcome = loaded.and_then(|()| self.write_checkpoint(&last, &snapshot));
         match outcome {
@@ -89,7 +93,7 @@ impl Inner {
                 self.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
-                // The marks of pages were taken.
+                // The checkpoint took the marks of pages that it did not write.
                 let tables = self.tables.load();
                 tables.values().for_each(|table| table.rows.mark_all());
                 if error.kind() != ErrorKind::DiskFull {
@@ -114,7 +118,7 @@ impl Inner {
             let before = last.tables.iter().find(|files| files.id == table.id);
             manifest.tables.push(self.write_table(table, before, last.csn, at)?);
         }
-        // After the pages: they name no other segments.
+        // Read after the pages were written, so that it includes every segment that they name.
         let named = self.segments.iter().filter(|(_, segment)| segment.home() != Home::Released);
         manifest.segments = named.map(|(handle, segment)| (handle, segment.origin)).collect();
         manifest.files = self.checkpoints.files.load(Ordering::Relaxed);
@@ -131,7 +135,8 @@ impl Inner {
         last: Csn,
         at: &CheckpointSnapshot,
     ) -> Result<TableFiles> {
-        // Before anything is written: what is folded meanwhile was hidden from this snapshot.
+        // Read before any page is written: rows that are folded meanwhile are hidden from this
+        // snapshot.
         let mut ranges = table.ranges().to_vec();
         ranges.retain(|range| range.csn <= at.csn);
         let mut files = TableFiles {
@@ -158,7 +163,7 @@ impl Inner {
         Ok(files)
     }
 
-    /// Writes the pages that are dirty; nothing if none is.
+    /// Writes the dirty pages. Writes no file if there are none.
     fn write_pages(
         &self,
         table: &Table,
@@ -193,8 +198,9 @@ impl Inner {
         Ok(Some(PageFile { number, pages: written }))
     }
 
-    /// The entries of a page as a snapshot sees them, deletions marked by the lock bit; and whether
-    /// the page has to be written again, as an entry has a newer version or is a deletion.
+    /// The entries of a page as a snapshot sees them; the lock bit marks deletions. Also returns
+    /// whether the next checkpoint must write the page again, because an entry has a newer version
+    /// or is a deletion.
     fn page_at(&self, table: &Table, page: u64, at: &CheckpointSnapshot) -> (Vec<Word>, bool) {
         let pin = self.store.pin();
         let (mut newer, csn, watermark) = (false, at.csn, at.watermark);
@@ -262,7 +268,7 @@ impl Inner {
             let Some((number, kind)) = name.split_once('.') else { continue };
             let Ok(number) = u64::from_str_radix(number, 16) else { continue };
             let of_checkpoint = matches!(kind, PAGES | INDEX);
-            // A later checkpoint may be writing files with larger numbers.
+            // Files with larger numbers may belong to a checkpoint in progress.
             if of_checkpoint && number < manifest.files && named.binary_search(&number).is_err() {
                 self.disk.remove(&self.dir.join(name))?;
             }

@@ -12,18 +12,18 @@ use crate::manifest::Manifest;
 
 /// The checkpoints of an engine.
 pub(super) struct Checkpoints {
-    /// The one that an opening would read. Held by who writes the next.
+    /// The last durable checkpoint. The lock is held while the next is written.
     pub(super) last: Mutex<Manifest>,
-    /// The same, for those who only look, and when it was written in this opening. Empty if there
-    /// is none.
+    /// A copy for readers that must not wait, and when it was written if that was since the
+    /// opening. `None` if there is no checkpoint.
     pub(super) shown: Mutex<Option<(Arc<Manifest>, Option<Duration>)>>,
-    /// Its CSN.
+    /// The CSN of the last durable checkpoint.
     pub(super) recorded: AtomicU64,
-    /// The CSN of the one that this opening read.
+    /// The CSN of the checkpoint that this opening read.
     pub(super) opened_at: Csn,
     /// The next number of a file.
     pub(super) files: AtomicU64,
-    /// A checkpoint is asked for, of commits up to this one.
+    /// The newest commit that a requested checkpoint must include.
     pub(super) requested: AtomicU64,
 }
 
@@ -47,12 +47,12 @@ impl Checkpoints {
         self.opened_at
     }
 
-    /// The one that an opening would read.
+    /// The last durable checkpoint.
     pub(super) fn last(&self) -> Manifest {
         self.last.lock().clone()
     }
 
-    /// The one that an opening would read, and its age if this opening wrote it. It does not wait
+    /// The last durable checkpoint, and its age if it was written since the opening. Does not wait
     /// for a checkpoint that is being written.
     pub(super) fn shown(&self) -> Option<(Arc<Manifest>, Option<Duration>)> {
         let (manifest, written) = self.shown.lock().clone()?;
@@ -60,7 +60,7 @@ impl Checkpoints {
         Some((manifest, age))
     }
 
-    /// Keeps the next checkpoint from being written.
+    /// Prevents the next checkpoint.
     #[cfg(all(test, not(loom)))]
     pub(super) fn hold(&self) -> impl Drop + '_ {
         self.last.lock()
@@ -74,7 +74,7 @@ impl Checkpoints {
         self.requested.fetch_max(csn.0, Ordering::AcqRel);
     }
 
-    /// Whether one is asked for that would have more than the last.
+    /// Whether a request asks for commits that the last checkpoint does not have.
     pub(super) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Acquire) > self.recorded().0
     }

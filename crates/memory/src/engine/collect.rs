@@ -22,14 +22,14 @@ const SAMPLED: usize = 1024;
 const WALKED_MAX: usize = 1 << 16;
 
 impl Inner {
-    /// Collects some rows that this thread queued.
+    /// Collects up to `most` rows that this thread queued.
     pub(super) fn collect_some(&self, most: usize) {
         let mut items = Vec::new();
         self.collector.take(stripe() % SHARDS, self.pins.watermark(), most, &mut items);
         self.collect_items(items);
     }
 
-    /// Collects what can be. Whether anything was.
+    /// Collects all garbage that can be collected. Returns whether there was any.
     pub(super) fn collect_all(&self) -> bool {
         let mut live = Vec::new();
         self.pins.live(&mut live);
@@ -52,7 +52,7 @@ impl Inner {
         any
     }
 
-    /// Whether any of them needs no further collection.
+    /// Collects rows. Returns whether the collection of any row is complete.
     fn collect_items(&self, items: Vec<Item>) -> bool {
         let mut done = false;
         for item in items {
@@ -64,7 +64,7 @@ impl Inner {
         done
     }
 
-    /// Collects what can be of one row, and removes it if it is deleted.
+    /// Collects the garbage of one row, and removes the row if it is deleted.
     pub(super) fn collect_row(&self, table: &Arc<Table>, rid: Rid) -> Garbage {
         let pin = self.store.pin();
         let mut retired = Vec::new();
@@ -79,11 +79,11 @@ impl Inner {
             let Content::Deleted(key) = version.content() else {
                 unreachable!("a row that is removed ends with a deletion")
             };
-            // The slot may be of another row by now, if the row was removed before.
+            // If the row was removed before, the slot may have another row by now.
             let rid = table.index.get(key, &pin).filter(|now| now.slot() == rid.slot());
             if let Some(rid) = rid {
                 chain.entry.set(Word::EMPTY);
-                // While the entry is locked (CHAIN-3).
+                // Before the entry is unlocked (CHAIN-3).
                 let removed = table.index.remove(key, rid, &pin);
                 debug_assert!(removed, "only who has the entry's lock removes its key");
                 chain.retire(at, &mut retired);
@@ -98,8 +98,8 @@ impl Inner {
         garbage
     }
 
-    /// Bytes of memory of the versions that wait to be collected: the older ones of rows, and
-    /// deletions. Estimated from a sample where more than [`SAMPLED`] rows wait.
+    /// Bytes of memory of the versions that wait to be collected: older versions and deletions.
+    /// Estimated from a sample if more than [`SAMPLED`] rows wait.
     pub(super) fn uncollected_bytes(&self) -> u64 {
         let mut sample = Vec::new();
         self.collector.sample(SAMPLED, |item| sample.push((item.table.clone(), item.rid)));
@@ -126,8 +126,8 @@ impl Inner {
         bytes * waiting / (rows as u64).max(1)
     }
 
-    /// Removes the rows and versions that deleted ranges hide from everybody, and forgets those
-    /// ranges (E10). Whether there were any.
+    /// Removes the rows and versions that deleted ranges hide from all snapshots, and then the
+    /// ranges (E10). Returns whether there were any.
     pub(super) fn fold_ranges(&self) -> bool {
         let mut any = false;
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
@@ -142,7 +142,7 @@ impl Inner {
         any
     }
 
-    /// Removes tables that no snapshot sees. Whether there were any.
+    /// Removes tables that no snapshot sees. Returns whether there were any.
     pub(super) fn drop_tables(&self) -> bool {
         let watermark = self.pins.watermark();
         let gone = |table: &&Arc<Table>| table.dropped() <= watermark;

@@ -1,4 +1,4 @@
-//! Rows with garbage, until they can be collected.
+//! The queue of rows with garbage.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::table::Table;
 
 pub(super) const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
-/// A row with garbage.
+/// A queued row.
 pub(super) struct Item {
     pub(super) table: Arc<Table>,
     pub(super) rid: Rid,
-    /// It can be collected once the watermark is here.
+    /// The row can be collected once the watermark has reached this commit.
     pub(super) until: Csn,
 }
 
-/// Rows with garbage.
+/// The queue, in shards.
 pub(super) struct Collector(Box<[Mutex<VecDeque<Item>>]>);
 
 impl Collector {
@@ -39,7 +39,7 @@ impl Collector {
         self.0.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Calls `see` for up to `most` of the rows, evenly spread over each shard.
+    /// Calls `see` for up to `most` rows, spread evenly over each shard.
     pub(super) fn sample(&self, most: usize, mut see: impl FnMut(&Item)) {
         for shard in &self.0 {
             let items = shard.lock();
@@ -48,7 +48,7 @@ impl Collector {
         }
     }
 
-    /// Takes rows out of a shard's front that can be collected.
+    /// Takes rows that can be collected from the front of a shard.
     pub(super) fn take(&self, shard: usize, watermark: Csn, most: usize, out: &mut Vec<Item>) {
         let mut items = self.0[shard].lock();
         while out.len() < most && items.front().is_some_and(|item| item.until <= watermark) {

@@ -1,11 +1,11 @@
-//! Log compaction, the first form of HiEngine, section 4.4: copies the live records of kept
-//! segments that have few into new files, so that the old segments can be released (MEMORY-4).
+//! Log compaction, the first form of HiEngine, section 4.4. It copies the live records of kept
+//! segments that have few of them into new files. The old segments can then be released (MEMORY-4).
 //!
 //! Compaction finds live records through the indirection arrays: it scans their entries and
-//! collects the places in the segments that it has chosen. So it parses no log, and looks up no
-//! key. Then it reads the records in the order of their places, and writes them one after another.
-//! Once the new file is durable, it replaces each place under the entry's lock, unless the place
-//! has changed. The old segments are released after the next checkpoint (SEGMENT-2).
+//! collects the places in the chosen segments. So it parses no log and looks up no key. Then it
+//! reads the records in the order of their places, and writes them sequentially. Once the new file
+//! is durable, it replaces each place under the entry's lock, unless the place has changed. The old
+//! segments are released after the next checkpoint (SEGMENT-2).
 //!
 //! ```text
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)
@@ -26,12 +26,12 @@ use crate::version::{Place, Target, Word, class_bytes};
 
 const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;
-/// Live bytes that one compaction copies, at most.
+/// The most live bytes that one compaction copies.
 const COPIED: u64 = 64 << 20;
 /// Bytes that are read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
-/// A live record of a segment that is compacted.
+/// A live record of a segment that is being compacted.
 struct Live {
     place: Place,
     table: u32,
@@ -39,7 +39,7 @@ struct Live {
 }
 
 impl Inner {
-    /// Compacts some kept segments, if they take too much space. Whether it did.
+    /// Compacts some kept segments if kept segments take too much space. Returns whether it did.
     pub(super) fn compact(&self) -> Result<bool> {
         let victims = self.victims();
         if victims.is_empty() {
@@ -57,12 +57,12 @@ impl Inner {
                 self.exchange(&tables[one.table as usize], one.slot, one.place, *new);
             }
         }
-        // The old segments go after a checkpoint.
+        // The old segments can be released after a checkpoint.
         self.checkpoints.request(self.pins.stable());
         Ok(true)
     }
 
-    /// The bytes that kept segments may take if `live` bytes of them are alive.
+    /// The bytes that kept segments with `live` live bytes may take.
     pub(super) fn space_allowed(&self, live: u64) -> u64 {
         (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest
     }
@@ -75,11 +75,11 @@ impl Inner {
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
             if let Home::Kept(len) = segment.home() {
-                // The head of a compacted segment comes back with each compaction.
+                // Compacting a compacted segment does not save its header: the new file has one.
                 let compacted = matches!(segment.origin, Origin::Compacted { .. });
                 let len = if compacted { len.saturating_sub(HEAD_BYTES) } else { len };
                 match segment.live() {
-                    // It goes after a checkpoint.
+                    // It will be released after a checkpoint.
                     0 => past = past.saturating_sub(len),
                     live => kept.push((live, len, handle)),
                 }
@@ -99,7 +99,7 @@ impl Inner {
         victims
     }
 
-    /// Collects the places of a table's versions in some segments.
+    /// Collects the places of a table's versions in the victims.
     fn find_live(&self, number: u32, table: &Table, victims: &[u32], live: &mut Vec<Live>) {
         const UNDER_ONE_PIN: u64 = 4096;
         let end = table.rows.end();
@@ -129,8 +129,8 @@ impl Inner {
         }
     }
 
-    /// Copies records, in the order of their places, into a new file, and makes it durable. Answers
-    /// their new places; none for a record that cannot be read, which stays where it is.
+    /// Copies records, in the order of their places, into a new file and makes it durable. Returns
+    /// their new places; none for a record that it cannot read and leaves in its place.
     fn copy(&self, live: &[Live]) -> Result<Vec<Option<Place>>> {
         let number = self.checkpoints.next_file();
         let path = self.dir.join(compacted_name(number));
@@ -161,7 +161,8 @@ impl Inner {
                     end += record.bytes as u64;
                     moved.push(Some(place));
                 }
-                // It may have been overwritten since it was found; a read of it tells of damage.
+                // The segment may have been overwritten since. If it is damaged, a read of the row
+                // reports that.
                 Err(_) => moved.push(None),
             }
             if out.len() as u64 >= READ_BYTES {
@@ -179,7 +180,7 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Exchanges a place of a row for another one.
+    /// Replaces a place of a row by another.
     fn exchange(&self, table: &Table, slot: u64, old: Place, new: Place) {
         let pin = self.store.pin();
         let mut entry = table.rows.lock(slot);

@@ -1,11 +1,12 @@
 //! Scans.
 //!
 //! A cursor collects a few entries of the index at a time, and copies the rows that its snapshot
-//! sees. So between two steps it holds nothing in the engine but its snapshot (PINS-2). A read from
-//! the log releases the cursor's epoch pin, so the cursor then looks at the index again. A scan
-//! that may wait reads the evicted rows among its entries in parallel ([`super::prefetch`]). It
-//! doubles their number each time, because a scan may end at any row. It then finds their records
-//! held in memory, and keeps its pin.
+//! sees. So between two steps it pins only its snapshot (PINS-2). A read from the log releases the
+//! cursor's epoch pin, so afterwards the cursor searches the index again.
+//!
+//! A scan that may wait reads the evicted rows among its entries in parallel ([`super::prefetch`]),
+//! and then finds the records held in memory without releasing its pin. It begins with one row and
+//! doubles the number each time, because a scan may end at any row.
 
 use std::ops::Bound;
 use std::ops::Range;
@@ -25,10 +26,10 @@ use crate::pins::Pinned;
 use crate::table::{DeletedRange, Table, hidden_by};
 use crate::version::{Place, class_bytes};
 
-/// Entries that a cursor collects first, and at most.
+/// Entries that a cursor collects the first time; each later time twice as many, up to `MOST`.
 const FIRST: usize = 16;
 const MOST: usize = 256;
-/// Bytes of rows after which it collects no more.
+/// Bytes of rows after which a step ends.
 const BYTES: usize = 256 << 10;
 
 /// A row in a cursor's buffer.
@@ -46,20 +47,20 @@ pub(super) struct MemoryCursor {
     direction: Direction,
     start: Vec<u8>,
     end: Option<Vec<u8>>,
-    /// The last key that was looked at.
+    /// The key of the last entry that was processed.
     position: Option<Vec<u8>>,
     buffer: Vec<u8>,
     rows: Vec<Row>,
-    /// Rows of these, by their numbers, that were read from the log, and where.
+    /// Rows that were read from the log: indexes into `rows`, and their places.
     from_log: Vec<(usize, Place)>,
-    /// The rows of the last step.
+    /// The rows that the last step returned.
     given: Range<usize>,
     last_key: Option<Vec<u8>>,
     entries: Entries,
-    /// The table's, from before the entries were looked at.
+    /// The table's deleted ranges, read before the entries.
     ranges: Option<Arc<Vec<DeletedRange>>>,
     most: usize,
-    /// Evicted rows that are read at once the next time.
+    /// The number of evicted rows to read in parallel next time.
     at_once: usize,
     ended: bool,
     value: Vec<u8>,
@@ -97,7 +98,7 @@ impl MemoryCursor {
         }
     }
 
-    /// Collects more rows, until there is one or the end is reached.
+    /// Refills the buffer with at least one row, unless the scan is at its end.
     fn fill(&mut self, access: Access) -> Result<()> {
         if self.given.end > 0 {
             self.last_key = Some(self.buffer[self.rows[self.given.end - 1].key.clone()].to_vec());
@@ -111,7 +112,7 @@ impl MemoryCursor {
         Ok(())
     }
 
-    /// Collects the next entries, and copies what the snapshot sees of them.
+    /// Collects the next entries, and copies their rows that the snapshot sees.
     fn collect(&mut self, access: Access) -> Result<()> {
         let engine = self.engine.clone();
         let mut pin = engine.store.pin();
@@ -131,12 +132,13 @@ impl MemoryCursor {
                 Seen::Deleted(_) | Seen::Nothing => {}
                 Seen::Place(place) if self.push_held(key, place) => {}
                 Seen::Place(_) if !self.rows.is_empty() => {
-                    // The rows before it can be given without a wait (CURSOR-4).
+                    // The rows before it can be returned without a wait (CURSOR-4).
                     done -= 1;
                     break;
                 }
                 Seen::Place(_) => {
-                    // By its key: entries are not to be used once the pin was gone.
+                    // Reads the row by its key, because RIDs are not valid after the pin was
+                    // released.
                     let mut value = std::mem::take(&mut self.value);
                     let lacking = self.lacking(&entries, done - 1, access, &pin);
                     self.at_once = (2 * self.at_once).min(KEYS_AHEAD);
@@ -178,7 +180,7 @@ impl MemoryCursor {
         outcome
     }
 
-    /// Collects the entries of the index past the last position.
+    /// Collects the index entries past `position`.
     fn collect_keys(&self, access: Access, entries: &mut Entries, pin: &mut Pin<'_>) -> Result<()> {
         let start = Bound::Included(self.start.as_slice());
         let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -192,8 +194,8 @@ impl MemoryCursor {
         self.engine.collect_keys(&self.table, scan, entries, pin)
     }
 
-    /// The keys of evicted rows among some entries, from this one on, that are to be read at once;
-    /// none if the scan may not wait.
+    /// The keys of evicted rows to read in parallel, among the entries from `from` on. Empty if the
+    /// scan may not wait.
     fn lacking<'e>(
         &self,
         entries: &'e Entries,
@@ -220,7 +222,8 @@ impl MemoryCursor {
         keys
     }
 
-    /// Copies a row whose record is held, if the snapshot sees it. Whether it is held.
+    /// Copies a row whose record is held, if the snapshot sees it. Returns whether the record is
+    /// held.
     fn push_held(&mut self, key: &[u8], place: Place) -> bool {
         let mut value = std::mem::take(&mut self.value);
         let row = RowKey { table: self.table.id, key };
@@ -236,7 +239,7 @@ impl MemoryCursor {
         held.is_some()
     }
 
-    /// Puts the rows whose records were held back into memory, as far as there is room.
+    /// Loads rows whose records were held into memory, as long as there is room.
     fn bring_back(&mut self) {
         for (number, place) in self.from_log.drain(..) {
             let row = &self.rows[number];
@@ -264,7 +267,7 @@ impl MemoryCursor {
         if self.given.end == self.rows.len() {
             match self.fill(access) {
                 Ok(()) => {}
-                // What it would wait for may be the row behind those that are gone (CURSOR-4).
+                // The caller may call again with other access (CURSOR-4).
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
                 Err(error) => return Err(error),
             }

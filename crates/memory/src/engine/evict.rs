@@ -1,8 +1,9 @@
-//! Eviction: versions leave memory, and their entries hold their log places instead (MEMORY-2).
+//! Eviction: it frees versions, and their entries then hold their log places (MEMORY-2).
 //!
 //! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. From a page it
-//! evicts the rows that were not read since its last visit. So pages become free where rows that
-//! were written together are cold together.
+//! evicts the rows that were not read since its last visit, and moves the few others to another
+//! page. A page with many hot rows stays. So pages become free where rows that were written
+//! together are cold together.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -19,16 +20,17 @@ use crate::store::Retired;
 use crate::version::{Content, Fields, Version};
 use crate::version::{Target, Word};
 
-/// A page's hot rows move if they are at most one in this many of its rows.
+/// A page's hot rows move if they are at most one in this many of its rows; otherwise the page
+/// stays.
 const MOVED_SHARE: usize = 4;
-/// Rounds over all pages in search of memory: one to forget reads, one to evict.
+/// Rounds over all pages in search of memory: one to clear the marks of reads, one to evict.
 const ROUNDS: usize = 2;
-/// How often a pledge is looked after.
+/// How often `keep_pledge` tries to free retired versions.
 const PLEDGE_TRIES: usize = 50;
-/// Of the budget, this share is left free by what comes back from the log.
+/// Rows from the log are loaded only while the budget divided by this stays free.
 const ROOM_SHARE: usize = 32;
 
-/// Gives memory of rows back to the budget.
+/// Evicts rows when the budget asks for memory.
 pub(super) struct Giver(pub(super) Weak<Inner>);
 
 impl GiveWay for Giver {
@@ -52,25 +54,25 @@ impl GiveWay for Giver {
     }
 }
 
-/// A version on a page that can be evicted or moved, with its entry's lock.
+/// A version that can be evicted or moved, and its locked entry.
 struct Candidate<'t> {
     entry: LockedRow<'t>,
     version: NonNull<Version>,
 }
 
 impl Inner {
-    /// Whether a row from the log can come back into memory.
+    /// Whether there is room to load a row from the log into memory.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         let limit = self.budget.limit();
         self.budget.used() + bytes + PAGE_BYTES < limit - limit / ROOM_SHARE
     }
 
-    /// Evicts rows of about so many bytes. Answers how many bytes come back once their readers have
-    /// left.
+    /// Evicts rows of about this many bytes. Returns the number of bytes that become free once
+    /// their readers have left.
     pub(super) fn evict(&self, bytes: usize) -> usize {
-        // One at a time; a second one would find the same pages.
+        // One thread at a time: a second one would visit the same pages.
         let Some(mut hand) = self.evictor.hand.try_lock() else { return 0 };
-        // The horizon's cheaper figure lags behind by many commits.
+        // Updates the watermark: the cheaper figure of `refresh` lags by many commits.
         self.pins.live(&mut Vec::new());
         let stable = self.pins.stable();
         let pages = self.store.slabs.pages();
@@ -93,7 +95,8 @@ impl Inner {
         found
     }
 
-    /// Evicts rows too large for pages, first those that were not read since the last time.
+    /// Evicts rows that are too large for pages, first those that were not read since the last
+    /// call.
     fn evict_large(&self, bytes: usize, stable: Csn) -> usize {
         let mut objects = Vec::new();
         self.store.slabs.large_objects(&mut |object| {
@@ -107,7 +110,8 @@ impl Inner {
                 if found >= bytes {
                     break;
                 }
-                // An object that has come to the same address meanwhile is this slot's version.
+                // If the address has another object by now, `candidate` checks that it is this
+                // slot's version.
                 let candidate = self.candidate(&tables, *table, *slot, object.cast(), stable, &pin);
                 let Some(Candidate { mut entry, version: at }) = candidate else { continue };
                 let version = self.store.version(at, &pin);
@@ -125,7 +129,7 @@ impl Inner {
         found
     }
 
-    /// Evicts what is cold of a page; answers its bytes.
+    /// Evicts the cold rows of a page. Returns the bytes that it frees.
     pub(super) fn evict_page(&self, objects: &[NonNull<u8>], stable: Csn) -> usize {
         let tables = self.tables.load();
         let pin = self.store.pin();
@@ -139,7 +143,8 @@ impl Inner {
         };
         let hot: Vec<bool> = objects.iter().map(is_hot).collect();
         if hot.iter().filter(|hot| **hot).count() > objects.len() / MOVED_SHARE {
-            // It stays for this round; what is not read until the next one goes.
+            // The page stays for this round. `take_use` has cleared the marks, so rows that are not
+            // read until the next round are cold then.
             return 0;
         }
         let (mut found, mut retired) = (0, Vec::new());
@@ -180,7 +185,7 @@ impl Inner {
         let ordinal = table.min(TableId::ORDINAL_MAX);
         let table: &'t Arc<_> = tables.get(&TableId::new(EngineKind::Memory, ordinal))?;
         let entry = table.rows.try_lock(slot)?;
-        // From here on it is known to be a version that is in a chain.
+        // This check proves that it is a version in a chain.
         if entry.word().target() != Target::Version(version) {
             return None;
         }

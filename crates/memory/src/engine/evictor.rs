@@ -2,9 +2,9 @@
 
 use spillway_base::lock::Mutex;
 
-/// Where eviction has come to.
+/// The position of the CLOCK hand.
 #[derive(Default)]
 pub(super) struct Evictor {
-    /// The next page; held by who evicts.
+    /// The next page. The lock is held while a thread evicts.
     pub(super) hand: Mutex<usize>,
 }

@@ -1,4 +1,4 @@
-//! The state of the engine. Each part of it has a file of its own.
+//! The state of the engine. Each part of the state has its own file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::table::Table;
 /// The engine's settings.
 #[derive(Clone, Debug)]
 pub struct MemorySettings {
-    /// Kept segments may take this many times the bytes that are alive in them.
+    /// Kept segments may take this many times their live bytes.
     pub space_max: f64,
-    /// Bytes that they may take besides, so that small databases are left alone.
+    /// Bytes that kept segments may take in addition, so that small databases are not compacted.
     pub space_rest: u64,
-    /// How reads go on beside statements, if a caller asks for them
-    /// ([`spillway_base::engine::Engine::begin_read`]). They go through the system's page cache in
-    /// any case, as the log's writer does.
+    /// Settings of the asynchronous reads that callers begin
+    /// ([`spillway_base::engine::Engine::begin_read`]). They always use the operating system's page
+    /// cache, as the log's writer does.
     pub async_reads: AsyncReadSettings,
-    /// Whether gets of many keys, and scans, read evicted rows before they need them.
+    /// Whether gets of many keys, and scans, read evicted rows ahead.
     pub read_ahead: bool,
     /// The number of threads that load a checkpoint at an opening, at least 1.
     pub recovery_threads: usize,
@@ -71,29 +71,29 @@ pub(super) struct Counts {
     pub(super) released: AtomicU64,
 }
 
-/// What the clones of an engine share.
+/// The state that the clones of an engine share.
 pub(super) struct Inner {
     pub(super) settings: MemorySettings,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) budget: Budget,
     pub(super) store: Store,
-    /// Memory of indexes.
+    /// The allocator of the indexes.
     pub(super) nodes: Arc<NodeMemory>,
     pub(super) segments: Arc<Segments>,
     pub(super) log: Arc<LogReads>,
-    /// Reads beside who needs them.
+    /// Reads that waiting statements have begun.
     pub(super) async_reads: AsyncReads<RowRead>,
-    /// Queues for the next ones who read several rows at once.
+    /// I/O queues for callers that read several rows at once.
     pub(super) idle_queues: IdleQueues,
     pub(super) pins: Arc<Pins>,
     pub(super) tables: ArcSwap<Tables>,
-    /// Held by who changes the set of tables.
+    /// Held while the set of tables changes.
     pub(super) changing: Mutex<()>,
     pub(super) unplaced: UnplacedCommits,
     pub(super) collector: Collector,
     pub(super) evictor: Evictor,
-    /// Held while commits are placed.
+    /// Held while the engine writes places into versions.
     pub(super) placing: Mutex<()>,
     /// The newest commit that was installed.
     pub(super) newest: AtomicU64,
@@ -104,12 +104,12 @@ pub(super) struct Inner {
     pub(super) counts: Counts,
 }
 
-/// The memory engine. Cheap to clone; clones share it.
+/// The memory engine. Cheap to clone; clones share the engine.
 #[derive(Clone)]
 pub struct MemoryEngine(pub(super) Arc<Inner>);
 
 impl Inner {
-    /// The table, if it exists for this snapshot.
+    /// The table, if it exists at this snapshot.
     pub(super) fn table_at(&self, id: TableId, snapshot: Csn) -> Result<Arc<Table>> {
         let tables = self.tables.load();
         let table = tables.get(&id).filter(|table| table.exists_at(snapshot));
@@ -140,10 +140,10 @@ impl Inner {
         Index::new(self.store.epochs.clone(), self.nodes.clone())
     }
 
-    /// Commits up to here survive without the log (E6): those of the last checkpoint, and, as long
-    /// as nothing was installed since, all that are stable.
+    /// Commits up to this CSN survive without the log (E6): the commits of the last checkpoint or,
+    /// if nothing was installed since, all stable commits.
     pub(super) fn persisted(&self) -> Csn {
-        // Before the newest commit: one that is stable is installed, and so has been noted.
+        // Read before `newest`: a stable commit is installed, so `newest` includes it.
         let stable = self.pins.stable();
         let recorded = self.checkpoints.recorded();
         let newest = Csn(self.newest.load(Ordering::SeqCst));

@@ -1,5 +1,5 @@
-//! Describes an open engine. It reads no row, and takes no lock that a commit, a checkpoint or a
-//! compaction holds for long.
+//! Describes an open engine, without reading rows, and without locks that a commit, a checkpoint or
+//! a compaction holds for long.
 
 use std::sync::Arc;
 
@@ -16,17 +16,18 @@ use crate::version::{Target, Word};
 
 /// Rows of a table from which the bytes of its versions are estimated.
 const SAMPLED: u64 = 1024;
-/// Versions of a row that are counted.
+/// The most versions of a row that are counted.
 const WALKED_MAX: usize = 256;
 
 impl MemoryEngine {
-    /// All that is in the engine. It looks at each entry of the arrays.
+    /// Describes the engine. Reads every entry of the arrays.
     #[must_use]
     pub fn inspect(&self) -> MemoryInspection {
         self.0.inspect()
     }
 
-    /// Bytes of memory that [`MemoryEngine::inspect`] takes at the most, if nothing changes before.
+    /// The most memory in bytes that [`MemoryEngine::inspect`] takes, if the engine does not change
+    /// before.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         let segments = self.0.segments.iter().count();
@@ -136,7 +137,7 @@ impl Inner {
             version_bytes: self.store.slabs.charged_bytes() as u64,
             index_bytes: self.nodes.charged_bytes() as u64,
             array_bytes: tables.values().map(|table| table.rows.bytes() as u64).sum(),
-            // First: the watermark is not above the stable CSN.
+            // Read before `stable`, so that the watermark is not above it.
             watermark: self.pins.watermark(),
             stable: self.pins.stable(),
             uncollected_rows: self.collector.len() as u64,

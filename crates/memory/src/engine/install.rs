@@ -21,18 +21,18 @@ use crate::table::{DeletedRange, Table};
 use crate::version::{Content, Fields, InBatch, Version};
 use crate::version::{Place, Word, class_of};
 
-/// One commit in this many collects garbage of other rows.
+/// One commit in this many collects garbage of earlier rows.
 const COLLECTS_EVERY: u64 = 4;
-/// Rows that it looks at then.
+/// Rows from which such a commit collects garbage.
 const COLLECTED_AT_ONCE: usize = 8;
-/// One commit in this many brings the watermark up to date.
+/// One commit in this many updates the watermark.
 const REFRESHES_EVERY: u64 = 32;
-/// One commit in this many thins a long chain.
+/// One commit in this many thins the chains that it finds long.
 const THINS_EVERY: u64 = 16;
 
 impl Inner {
     pub(super) fn install(&self, csn: Csn, batch: &WriteBatch) {
-        // Its effects are in the checkpoint (E3).
+        // The checkpoint has the commit (E3).
         if csn <= self.checkpoints.opened_at() {
             return;
         }
@@ -122,7 +122,8 @@ impl Inner {
         }
     }
 
-    /// Puts a version of a row into its chain. `unplaced` collects it until its place is known.
+    /// Inserts a version into its row's chain. Adds it to `unplaced`, which receives its place
+    /// later.
     fn put(
         &self,
         table: &Arc<Table>,
@@ -134,12 +135,14 @@ impl Inner {
     ) {
         match self.load_key(table, key, Access::Blocking) {
             Ok(()) => self.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
-            // Reads of the key meet the error, too. No checkpoint is written without the key.
+            // The failed engine writes no more checkpoints, so none lacks the key. Reads of the key
+            // return the error too.
             Err(error) => self.fail(&error),
         }
     }
 
-    /// As [`Inner::put`], of a key whose block is loaded. The place is counted as live already.
+    /// As [`Inner::put`], for a key whose block is loaded. If `place` is known, it is already
+    /// counted as live.
     pub(super) fn put_loaded(
         &self,
         table: &Arc<Table>,
@@ -205,7 +208,7 @@ impl Inner {
         }
     }
 
-    /// A version of the same commit took the place of this one.
+    /// Retires a version that another version of the same commit has replaced.
     fn take_over(
         &self,
         same: NonNull<Version>,
@@ -216,13 +219,13 @@ impl Inner {
         let version = self.store.version(same, pin);
         match version.place() {
             Ok(place) => self.segments.sub_live(place),
-            // It is of this very batch: an install is not repeated before its places are known.
+            // It is of the same batch: an install is not repeated before its places are known.
             Err(_) => assert!(unplaced.is_some_and(|known| known.iter().any(|one| one.0 == same))),
         }
         retired.push(Retired::Version(same));
     }
 
-    /// Adds a row with its first version. `None` if the key is there already.
+    /// Adds a row with its first version. `None` if another thread has added the key.
     fn insert_row(
         &self,
         table: &Arc<Table>,
@@ -235,7 +238,7 @@ impl Inner {
         table.rows.lock(rid.slot()).set(Word::version(new));
         if table.index.insert(key, rid, pin).is_err() {
             table.rows.lock(rid.slot()).set(Word::EMPTY);
-            // Eviction and checkpoints may have come by the array; they go on under a pin.
+            // Eviction and checkpoints may have found the version in the array, under a pin.
             self.store.retire([Retired::Slot(table.clone(), rid), Retired::Version(new)]);
             return None;
         }
@@ -247,7 +250,7 @@ impl Inner {
         Some(new)
     }
 
-    /// Whether all commits up to a stable CSN are placed.
+    /// Whether the places of all commits up to a stable CSN are known.
     pub(super) fn is_placed(&self, csn: Csn) -> bool {
         let _placing = self.placing.lock();
         let pin = self.store.pin();
@@ -273,7 +276,7 @@ impl Inner {
                 continue;
             };
             for VersionRef(at) in versions {
-                // It is in its chain, as nothing retires it before (STORE-2).
+                // It is still in its chain: it is not retired before its place is known (STORE-2).
                 let version = self.store.version(at, &pin);
                 if let Err(in_batch) = version.place() {
                     let place = in_batch.at(handle, begin);

@@ -1,5 +1,5 @@
-//! An entry in every order of the steps of those who change it (ROWS-2, CHAIN-1 to CHAIN-3,
-//! MEMORY-1, MEMORY-2). The ring of commits without places beside those who add to it (UNPLACED-1).
+//! An entry under every interleaving of the threads that change it (ROWS-2, CHAIN-1 to CHAIN-3,
+//! MEMORY-1, MEMORY-2), and the ring of commits without places (UNPLACED-1).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::store::VersionRef;
 use crate::table::Table;
 use crate::version::{Content, Fields, InBatch, Place, Target, Word};
 
-/// All is stable, and nobody reads at less.
+/// Every commit is stable, and there are no older snapshots.
 struct AllStable;
 
 impl Horizon for AllStable {
@@ -39,7 +39,7 @@ struct World {
     table: Arc<Table>,
 }
 
-/// A row `k` of value `1` at CSN 1, if `row`; everything up to CSN 100 can be collected.
+/// A world, with a row `k` of value `1` at CSN 1 if `row`. Garbage up to CSN 100 can be collected.
 fn world(row: bool) -> LoomArc<World> {
     let disk = Arc::new(SimDisk::new(0));
     let engine = MemoryEngine::open(
@@ -63,7 +63,7 @@ fn world(row: bool) -> LoomArc<World> {
 }
 
 impl World {
-    /// Installs a version that is placed already, as if the engine knew its commit's place.
+    /// Installs a version whose place is already known.
     fn put(&self, csn: u64, value: Option<&[u8]>) {
         let place = Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 };
         let content = value.map_or(Content::Deleted(b"k"), Content::Value);
@@ -83,9 +83,9 @@ impl World {
         found.ok().map(|found| (found, value))
     }
 
-    /// Evicts the version that is the row's newest now, as eviction does that has found it on its
-    /// page. It reads the owners of a page's objects before they are known to be written, which a
-    /// model would take for a race.
+    /// Evicts the row's newest version, as eviction does once it has found the version on a page.
+    /// The search itself reads the owners of objects that may not be written yet, and a model would
+    /// report that as a race.
     fn evict(&self) {
         let pin = self.inner.store.pin();
         let rid = self.table.index.get(b"k", &pin).expect("a row");
@@ -120,7 +120,7 @@ fn loom_an_update_beside_eviction_is_not_lost() {
         let world = world(true);
         beside(&world, World::evict, |world| world.put(2, Some(b"2")));
         let got = world.get();
-        // The new version may have been evicted, too.
+        // The new version may also have been evicted.
         assert!(got.is_none_or(|got| got == (Found::Value(Csn(2)), b"2".to_vec())));
     });
 }
@@ -179,7 +179,7 @@ fn loom_an_update_beside_collection_keeps_the_newest() {
 }
 
 impl World {
-    /// Adds a commit and the number of its versions to the ring, as the end of its install does.
+    /// Adds a commit with a number of versions to the ring, as the end of an install does.
     fn add_unplaced(&self, csn: Csn, versions: u32) {
         let make = |offset| {
             let place = Err(InBatch { offset, class: 40 });
@@ -199,9 +199,9 @@ impl World {
     }
 }
 
-/// Three commits share a slot of the ring. Two threads install two of them late, beside the thread
-/// that learns the places. That thread learns a place only after the commit is stable, and finds
-/// exactly the versions of the commit.
+/// Three commits share a slot of the ring. Two threads install two of them late, while a third
+/// thread learns the places. It learns a place only after the commit is stable, and finds exactly
+/// the versions of the commit.
 #[test]
 fn loom_unplaced_1_a_slot_is_not_used_again_before_its_commit_was_told_of() {
     model(3, || {

@@ -1,29 +1,30 @@
-//! The engine: tables of rows in memory whose log records are their only copy on disk.
+//! The engine: tables whose rows are in memory, with their log records as the only copy on disk.
 //!
-//! A commit is installed as versions at the heads of their rows' chains. Once it is durable, the
-//! engine learns the places of its records ([`spillway_base::log_place`]). From then on a version
-//! may be evicted: its entry holds the place, and a read loads the version again. A checkpoint
-//! writes the entries and the indexes, and no rows. After a crash, the checkpoint and the tail of
-//! the log restore the place of every row.
+//! An install puts the versions of a commit at the heads of their rows' chains. Once the commit is
+//! durable, the engine learns the places of its records ([`spillway_base::log_place`]). From then
+//! on a version may be evicted: its entry holds the place, and a read loads the version again. A
+//! checkpoint writes the entries and the indexes, and no rows. After a crash, the checkpoint and
+//! the tail of the log restore the place of every row.
 //!
 //! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
 //!
-//! - **MEMORY-1 (row found).** Any key of an index leads to an entry that is not empty, or to a row
-//!   that is being removed: a thread that finds the entry empty looks the key up again (CHAIN-3).
-//! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, stable and
-//!   placed. A snapshot that is older than the evicted version's commit finds no row.
+//! - **MEMORY-1 (row found).** Every key of an index leads to an entry that is not empty, or to a
+//!   row that is being removed. A thread that finds the entry empty looks the key up again
+//!   (CHAIN-3).
+//! - **MEMORY-2 (evict).** A version is evicted only if it is alone in its chain, its commit is
+//!   stable, and its place is known. A snapshot older than this commit finds no row.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice their live
-//!   bytes, plus a fixed amount. Segments without rows are released after the next checkpoint, and
-//!   take at most a quarter of that space until then. This checkpoint also runs if there are no
+//!   bytes, plus a fixed amount. Segments without live rows are released after the next checkpoint,
+//!   and take at most a quarter of that space until then. This checkpoint also runs if there are no
 //!   commits.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
-//!   that commits which are admitted at the same time fit together.
-//! - **MEMORY-6 (reads beside statements).** A read of an evicted row that a statement begins (E12)
-//!   ends in a record that the statement's next get finds (LOG-ROW-3), or in a failure that this
-//!   get meets (LOG-ROW-5), whatever happens to the row meanwhile. A statement is repeated more
-//!   than once for one row only if the row was moved or evicted again in between.
+//!   that concurrent commits fit into the budget together.
+//! - **MEMORY-6 (reads beside statements).** A statement may begin a read of an evicted row (E12).
+//!   The statement's next get then finds the record (LOG-ROW-3) or meets the read's failure
+//!   (LOG-ROW-5), whatever happens to the row meanwhile. A statement is repeated more than once for
+//!   one row only if the row was moved or evicted again in between.
 
 mod backup;
 mod checkpoint;
@@ -79,8 +80,8 @@ use prefetch::Ahead;
 pub use verify::{MemoryVerified, verify};
 
 impl MemoryEngine {
-    /// Opens the engine in a folder, with what its last checkpoint has. The rows are in segments of
-    /// the redo log and in those that left it, which `log` opens.
+    /// Opens the engine in a folder, from its last checkpoint. The rows are in segments of the redo
+    /// log and in segments that left it; `log` opens both.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`],
@@ -97,17 +98,17 @@ impl MemoryEngine {
     }
 }
 
-/// A commit that waits for room in memory looks again after this time.
+/// Time between two checks of a commit that waits for memory.
 const ROOM_NAP: Duration = Duration::from_millis(2);
-/// How often it looks while commits are on their way to the log: 5 seconds.
+/// How often it checks while commits are on their way to the log: for 5 seconds.
 const ROOM_TRIES: usize = 2500;
-/// How often it looks when no commit is on its way, so that eviction has had its chance.
+/// How often it checks while no commit is on its way, so that eviction can make room.
 const IDLE_TRIES: usize = 50;
 
 impl Inner {
-    /// Waits until something fits into memory. Until their commits are placed, rows cannot be
-    /// evicted (MEMORY-2), so it waits while commits are on their way to the log, and then looks
-    /// `idle_tries` times more. Returns whether it fits.
+    /// Waits until `fits` returns true. Rows cannot be evicted before their commits' places are
+    /// known (MEMORY-2), so it waits while commits are on their way to the log, and then checks
+    /// `idle_tries` times more. Returns the last result of `fits`.
     fn await_room(&self, idle_tries: usize, fits: &mut dyn FnMut() -> bool) -> bool {
         let mut idle = 0;
         for _ in 0..ROOM_TRIES {
@@ -124,7 +125,7 @@ impl Inner {
     }
 }
 
-/// Memory that a commit takes for each byte of its batch, at most.
+/// The most memory that a commit takes for each byte of its batch.
 const MEMORY_PER_BYTE: usize = 3;
 
 impl Engine for MemoryEngine {
@@ -136,7 +137,7 @@ impl Engine for MemoryEngine {
         self.0.health()?;
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
         if bytes > budget.limit() {
-            // No wait helps.
+            // It would not fit even without other commits.
             return budget.try_charge(Use::Rows, bytes).map(Some);
         }
         let mut charge = budget.try_charge(Use::Rows, bytes);
@@ -149,8 +150,8 @@ impl Engine for MemoryEngine {
         charge.map(Some)
     }
 
-    /// A row of the tail takes a few bytes, whatever its size, and may leave memory only once it is
-    /// stable: to wait here would help nothing.
+    /// Does not wait: a replayed row takes a few bytes, whatever its size, and waiting would free
+    /// none, since it can be evicted only once it is stable.
     fn admit_replay(&self, _bytes: usize) -> Result<()> {
         self.0.health()
     }
@@ -206,8 +207,8 @@ impl Engine for MemoryEngine {
             return Ok(None);
         };
         let found = self.0.get(table, key, snapshot, access, value)?;
-        // The snapshot is not registered, so that collection may have passed it before the read or
-        // during it. Then the watermark is above the snapshot by now.
+        // The snapshot is not registered, so collection may have removed its versions before or
+        // during the read. In that case the watermark is above the snapshot by now.
         Ok((self.0.pins.watermark() <= snapshot).then_some(found))
     }
 
@@ -297,7 +298,7 @@ impl Engine for MemoryEngine {
 
     fn record_persisted(&self, csn: Csn) -> Result<()> {
         if self.0.checkpoints.recorded() < csn {
-            // Ranges are not folded meanwhile: each row of a page has its key in the index.
+            // Excludes the folding of ranges: each row of a page must have its key in the index.
             let _running = self.0.work.lock_running();
             self.0.checkpoint()?;
         }

@@ -1,20 +1,21 @@
 //! Multi-gets: the engine reads evicted rows of later keys while it looks up earlier keys.
 //!
-//! The index has the place of an evicted row's record, so a key needs one read at most. The engine
-//! looks up the keys after the next get in the index, and reads their records in parallel. A record
-//! that has arrived is held until its get takes it ([`crate::log_reads`]). Ordinary gets return the
-//! results: if a record could not be read, or is no longer held, the get that needs it reads it.
+//! The indirection array has the place of an evicted row's record, so a key needs at most one read.
+//! The engine looks up the keys after the next get in the index, and reads their records in
+//! parallel. It holds a record until the key's get takes it ([`crate::log_reads`]). Ordinary gets
+//! return the results: if a record could not be read, or is no longer held, the key's get reads it.
 //!
 //! # Guarantees
 //! - **AHEAD-1 (the gets' results).** Gets return the same results and errors as without reading
-//!   ahead; they only wait less.
+//!   ahead.
 //! - **AHEAD-2 (ahead).** Before each get, the reads of the keys after it are in flight or
 //!   complete: for [`KEYS_AHEAD`] keys, or for as many as fill half of the space for held records,
-//!   and for one key at least. Up to a quarter of these reads may be used before new ones begin.
+//!   and for one key at least. Up to a quarter of these reads may be consumed before new ones
+//!   begin.
 //! - **AHEAD-3 (alone).** If only one of the keys needs a read, its get does the read.
 //!
-//! If the system has a record in its page cache, the record is held at once, and counts as no wait
-//! for a device. A scan reads the evicted rows ahead of it in the same way (`cursor`).
+//! A record in the operating system's page cache is held at once, and does not count as a wait. A
+//! scan reads evicted rows ahead in the same way (`cursor`).
 
 use std::sync::Arc;
 
@@ -29,40 +30,41 @@ use super::inner::Inner;
 use crate::log_reads::RowRead;
 use crate::table::Table;
 
-/// Keys whose reads are begun before the get that is next is done.
+/// The number of keys for which the engine reads ahead of a get.
 pub(super) const KEYS_AHEAD: usize = 64;
-/// Reads in flight at most.
+/// The most reads in flight.
 const DEPTH: usize = KEYS_AHEAD;
-/// One multi-get may use one part in this many of the memory of held records.
+/// One multi-get may use the memory for held records divided by this.
 const HELD_PART: usize = 2;
-/// Queues that are kept for the next readers.
+/// The most idle I/O queues that the engine keeps.
 const IDLE_MAX: usize = 8;
 /// Buffers that a multi-get keeps for its next reads, and the most bytes of one.
 const SPARE_MAX: usize = 16;
 const SPARE_BYTES: usize = 64 << 10;
-/// A read is widened by this to whole pages of its file.
+/// Widening a read to whole pages of its file adds at most this.
 const WIDENED_BYTES: usize = 2 * ALIGN;
 
-/// What gets of some keys lack, read ahead of them. Dropping it waits for the reads in flight.
+/// Reads ahead for gets of some keys. Dropping it waits for the reads in flight.
 pub(super) struct Ahead<'k> {
     engine: &'k Inner,
     table: Arc<Table>,
     snapshot: Csn,
     keys: &'k [&'k [u8]],
-    /// Bytes that were read for each of the keys that were looked at, the first of `keys`.
+    /// For each key that was looked up so far, in the order of `keys`, the bytes to read; 0 if it
+    /// needs no read.
     begun: Vec<usize>,
-    /// From the first read on.
+    /// `None` before the first read.
     queue: Option<Box<dyn IoQueue>>,
-    /// In flight, by the places of their keys, with the charges for their buffers.
+    /// Reads in flight by the positions of their keys, with the charges for their buffers.
     reads: FxHashMap<usize, (RowRead, Charge)>,
     spare: Vec<AlignedBuffer>,
-    /// Keys whose gets would have waited.
+    /// The number of keys whose gets would have waited.
     lacked: usize,
     of_scan: bool,
 }
 
 impl<'k> Ahead<'k> {
-    /// Begins nothing yet.
+    /// Begins no reads yet.
     pub(super) fn new(
         engine: &'k Inner,
         table: Arc<Table>,
@@ -89,8 +91,8 @@ impl<'k> Ahead<'k> {
         self
     }
 
-    /// Reads for the keys, as far as their records fit together. Returns how many gets would have
-    /// waited.
+    /// Reads for the keys, as far as their records fit into memory together. Returns how many gets
+    /// would have waited.
     pub(super) fn all(mut self) -> usize {
         for at in 0..self.keys.len() {
             self.wait_for(at);
@@ -101,7 +103,7 @@ impl<'k> Ahead<'k> {
         self.lacked
     }
 
-    /// What the get of a key lacks that is neither held nor being read.
+    /// The read that the get of a key needs, unless its record is held or being read.
     fn lacks(&self, key: &[u8], lacking: &[(usize, RowRead)]) -> Option<RowRead> {
         let read = self.engine.lacks(&self.table, key, self.snapshot)?;
         let mut others = self.reads.values().map(|(other, _)| other);
@@ -110,11 +112,11 @@ impl<'k> Ahead<'k> {
         (!is_read).then_some(read)
     }
 
-    /// Begins to read for the keys behind the one whose get is next, as far as there is room.
+    /// Begins reads for the keys from `at` on, as far as there is room.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let room = self.engine.log.held_max() / HELD_PART;
-        // Keys that were passed over need nothing.
+        // Keys that the caller has skipped need no reads.
         self.begun.resize(self.begun.len().max(at), 0);
         let mut bytes: usize = self.begun[at..].iter().sum();
         let ahead = self.begun.len() - at;
@@ -164,12 +166,12 @@ impl<'k> Ahead<'k> {
         self.reads.insert(number, (read, charge));
     }
 
-    /// Waits for one of the reads, whichever is over first, and holds what it has brought. `false`
-    /// with nothing in flight.
+    /// Waits for the first read to complete, and holds its record. `false` if no reads are in
+    /// flight.
     fn take_one(&mut self) -> bool {
         let Some(done) = self.queue.as_mut().and_then(|queue| queue.wait()) else { return false };
         let Some((read, _charge)) = self.reads.remove(&(done.tag as usize)) else { return true };
-        // The get that needs it meets the failure.
+        // After a failure, the key's get reads the record itself and reports the error.
         if done.outcome.and_then(|()| read.take(&done.buffer)).is_ok() {
             self.engine.log.note_read_at_once(self.of_scan);
         }

@@ -1,4 +1,4 @@
-//! Reading rows.
+//! Reads of rows.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,23 +17,24 @@ use crate::table::{Table, hidden_by};
 use crate::version::{Content, Fields};
 use crate::version::{Place, Target, Word};
 
-/// Rows that an estimate looks at.
+/// Rows from which an estimate takes its bytes per row.
 const SAMPLED: usize = 8;
-/// How often a row is looked up again whose record is not at its place: log compaction moves it.
+/// How often a get looks a row up whose record is not at its place, because log compaction moves
+/// it.
 const TRIES: usize = 8;
 
-/// What a snapshot finds of a row, in memory.
+/// The version of a row that a snapshot finds in memory.
 pub(super) enum Seen<'p> {
-    /// A version of this commit; with its value.
+    /// The version's commit and value.
     Value(Csn, &'p [u8]),
     Deleted(Csn),
-    /// The version's record has to be read.
+    /// The version is in the log, at this place.
     Place(Place),
     Nothing,
 }
 
 impl Inner {
-    /// What a snapshot finds in the chain of an entry.
+    /// Searches an entry's chain for the version that a snapshot sees.
     #[inline]
     pub(super) fn see<'p>(
         &self,
@@ -80,7 +81,7 @@ impl Inner {
         let ranges = table.ranges_before_read();
         let found = self.find(table, key, snapshot, access, value)?;
         let Some(ranges) = ranges else { return Ok(found) };
-        // A deletion of a range that comes later hides what was found (E10).
+        // A later deletion of a range hides the version (E10).
         let hidden = hidden_by(&ranges, key, found.csn(), snapshot);
         Ok(hidden.map_or(found, Found::Deleted))
     }
@@ -109,7 +110,7 @@ impl Inner {
                 Seen::Place(place) => place,
             };
             match pin.outside(|| self.read_place(table, key, place, access, value)) {
-                // No older version was there when this one was evicted (MEMORY-2).
+                // There was no older version when this one was evicted (MEMORY-2).
                 Ok(csn) if csn > snapshot => return Ok(Found::Nothing),
                 Ok(csn) => {
                     drop(pin);
@@ -137,8 +138,8 @@ impl Inner {
         self.log.read(RowKey { table: table.id, key }, place, access, value)
     }
 
-    /// What a get of a key lacks that is only in the log; `None` if the get needs no device, or has
-    /// to meet a failure itself.
+    /// The read from the log that a get of a key needs. `None` if it needs no read, or must do the
+    /// read itself to report its failure.
     pub(super) fn lacks(&self, table: &Arc<Table>, key: &[u8], snapshot: Csn) -> Option<RowRead> {
         self.load_key(table, key, Access::Blocking).ok()?;
         let pin = self.store.pin();
@@ -149,8 +150,8 @@ impl Inner {
         (!self.log.holds(place)).then(|| RowRead::new(&self.log, row, place))?
     }
 
-    /// Puts a row that was read from the log back into memory, if there is room. Whether no read of
-    /// the row's newest version needs the log any more.
+    /// Loads a row that was read from the log into memory, if there is room. Returns whether reads
+    /// of the row's newest version need the held record no more.
     pub(super) fn bring_back(
         &self,
         table: &Arc<Table>,
@@ -173,12 +174,12 @@ impl Inner {
             next: Word::EMPTY,
         });
         let made_version = self.store.version(made, &pin);
-        // Somebody reads it now: the next visit of eviction passes it over.
+        // A reader uses it now, so the next visit of eviction must not evict it.
         made_version.note_use();
         let mut entry = table.rows.lock(rid.slot());
         match entry.word().target() {
             Target::Place(now) if now == place => entry.set_as_it_was(Word::version(made)),
-            // A stub of a replay, alone in its chain.
+            // A version without its value, from a replay. It is alone in its chain.
             Target::Version(at)
                 if self.store.version(at, &pin).content() == Content::Absent
                     && self.store.version(at, &pin).place() == Ok(place)
@@ -194,7 +195,8 @@ impl Inner {
                 drop(entry);
                 self.store.discard(made);
                 return match target {
-                    // Another thread was faster, or a snapshot reads the place behind this version.
+                    // Another thread has loaded the version, or the snapshot reads a place behind a
+                    // newer version.
                     Target::Version(at) => self.store.version(at, &pin).place() == Ok(place),
                     Target::Place(_) | Target::Empty => true,
                 };
@@ -227,7 +229,7 @@ impl Inner {
         RangeEstimate { keys, bytes: keys * bytes }
     }
 
-    /// Bytes of the keys and values of some rows, as far as they are in memory.
+    /// Bytes of the keys and values of some rows. For evicted rows, the bytes of their records.
     pub(super) fn sampled_bytes(&self, table: &Table, entries: &Entries, pin: &Pin<'_>) -> u64 {
         let bytes = (0..entries.len()).map(|at| {
             let value = match self.see(table, entries.rid(at), Csn::MAX, pin) {
@@ -241,7 +243,7 @@ impl Inner {
     }
 }
 
-/// A range's bounds, ascending.
+/// A range's lower and upper bound.
 pub(super) fn bounds<'k>(range: KeyRange<'k>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
     (Bound::Included(range.start), range.end.map_or(Bound::Unbounded, Bound::Excluded))
 }

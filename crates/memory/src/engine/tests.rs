@@ -1,5 +1,5 @@
-//! Random histories of the engine over a log that the test writes, against a model that keeps every
-//! version: with evictions, checkpoints, compactions, cuts of the log, and crashes in between.
+//! Random histories of the engine over a log that the test writes, with evictions, checkpoints,
+//! compactions, cuts of the log and crashes. A model that keeps every version is the oracle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const DATA: &str = "/memory";
 const BEGIN: u64 = 4096;
 
 /// A horizon that the test moves: the stable CSN, the live snapshots, and a CSN above which
-/// deletions are relied on, also after a crash, as overlays of spilled writes do.
+/// deletions must stay, also after a crash, as overlays of spilled writes require.
 #[derive(Default)]
 struct TestHorizon(Mutex<(Csn, Vec<Csn>, Option<Csn>)>);
 
@@ -132,11 +132,11 @@ struct World {
     csn: Csn,
     segment: u64,
     end: u64,
-    /// Installed and not told.
+    /// Installed commits whose places the engine does not know yet.
     untold: Vec<Logged>,
     rng: Rng,
     next_table: u32,
-    /// Of the engines before the last crash; the last one counts checks of engines that had not
+    /// Counts of the engines before the last crash. The last counts checks of engines that had not
     /// loaded all keys.
     counted: [u64; 7],
 }
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// Makes all commits stable, and gives the engine their places.
+    /// Makes all commits stable and reports their places to the engine.
     fn tell(&mut self) {
         self.horizon.0.lock().0 = self.csn;
         let places: Vec<_> = self.untold.drain(..).map(|one| (one.csn, one.place)).collect();
@@ -274,7 +274,7 @@ impl World {
         self.commit(batch);
     }
 
-    /// Pins a snapshot for a while, or lets one go.
+    /// Registers a snapshot or releases one.
     fn snapshots(&mut self) {
         let mut state = self.horizon.0.lock();
         let stable = state.0;
@@ -372,7 +372,7 @@ impl World {
         assert!(got == wanted);
     }
 
-    /// Cuts the log as the transaction manager does.
+    /// Cuts the log, as the transaction manager does.
     fn cut(&mut self) {
         self.tell();
         let persisted = self.engine.persisted();
@@ -396,13 +396,13 @@ impl World {
         }
     }
 
-    /// As [`World::restart`], and does some background work.
+    /// As [`World::restart`], with some background work afterwards.
     fn crash(&mut self) {
         self.restart();
         self.engine.run_background_job().unwrap();
     }
 
-    /// Everything is durable at a crash, as the log syncs each commit: it is recovered.
+    /// Crashes and recovers. The log syncs each commit, so every commit survives.
     fn restart(&mut self) {
         let counts = &self.engine.0.counts;
         let [read, ..] = self.engine.0.log.counts();
@@ -430,13 +430,13 @@ impl World {
         let mut commits = self.log.clone();
         Self::replay(&self.engine, &mut self.rng, &mut commits);
         self.horizon.0.lock().0 = self.csn;
-        // The log goes on in another segment.
+        // The log continues in a new segment.
         self.end = u64::MAX;
         self.engine.0.settle_once().unwrap();
     }
 
-    /// Has the engine replay commits of the log. Those that write single keys come in any order
-    /// between those that do not.
+    /// Replays commits of the log. Commits of single keys come in any order, but stay between the
+    /// same other commits.
     fn replay(engine: &MemoryEngine, rng: &mut Rng, commits: &mut [Logged]) {
         let alone = |one: &Logged| {
             one.batch.iter().any(|op| !matches!(op, Op::Put { .. } | Op::Delete { .. }))
@@ -467,13 +467,13 @@ impl World {
         self.engine.0.tables.load().values().any(|table| table.load().is_some())
     }
 
-    /// SEGMENT-1: the live bytes of each segment are those of the places in arrays and chains.
+    /// SEGMENT-1: the live bytes of each segment are the bytes of the places in arrays and chains.
     fn check_live(&mut self) {
         if self.is_loading() && self.rng.chance(2, 3) {
             return;
         }
         let inner = &self.engine.0;
-        // Deferred operations are counted, and are in no chain.
+        // Deferred operations count as live, but are in no chain.
         inner.load_all().unwrap();
         let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
         let pin = inner.store.pin();
@@ -543,7 +543,7 @@ impl World {
     }
 }
 
-/// The segments of a world are small, and so compaction leaves less beside.
+/// A world's segments are small, so that there are many to compact and release.
 #[test]
 fn memory_1_to_4_random_histories_equal_the_model() {
     let mut counted = [0; 7];
@@ -560,7 +560,7 @@ fn memory_1_to_4_random_histories_equal_the_model() {
         for _ in 0..20 {
             world.check();
         }
-        // Nothing is held by versions that nobody sees.
+        // Without snapshots, all garbage is collected.
         world.horizon.0.lock().1.clear();
         world.horizon.0.lock().2 = None;
         while world.engine.run_background_job().unwrap() {}
@@ -578,8 +578,8 @@ fn memory_1_to_4_random_histories_equal_the_model() {
     assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
 }
 
-/// CHAIN-2: beside a long reader, a row that is updated all the time keeps what the reader sees,
-/// the newest version, and few others.
+/// CHAIN-2: while there is a long reader, the chain of a hot row keeps the reader's version, the
+/// newest version, and few others.
 #[test]
 fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     let mut world = World::new(3);
@@ -609,9 +609,10 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
         let found = world.engine.get(table, b"hot", snapshot, Access::MemoryOnly, &mut read);
         assert_eq!((found.unwrap(), read), (Found::Value(snapshot), value.to_le_bytes().to_vec()));
     }
-    // Four readers, the versions between two thinnings, and those whose readers were not seen off.
+    // The versions of four readers, those between two thinnings, and those that no thinning has
+    // found yet.
     assert!(most < 60 * 200, "{most} bytes of versions");
-    // The figure covers the versions that the readers hold back: all but the newest one.
+    // The figure covers the versions that the readers keep, without the newest one.
     let inner = &world.engine.0;
     let (held, one) = (inner.uncollected_bytes() as usize, HEADER_BYTES + 4);
     assert_eq!(held % one, 0, "{held} bytes are held back");
@@ -622,8 +623,8 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     assert!(world.engine.0.store.slabs.used_bytes() < 200);
 }
 
-/// MEMORY-2: who needs memory waits while there are rows that cannot be evicted before the log's
-/// flush, and no longer.
+/// MEMORY-2: a thread that needs memory waits only while there are rows that cannot be evicted
+/// before the log's flush.
 #[test]
 fn memory_is_waited_for_while_commits_are_not_placed() {
     let mut world = World::new(5);
@@ -652,7 +653,7 @@ fn memory_is_waited_for_while_commits_are_not_placed() {
     assert_eq!((waited, looks), (false, 4), "all is placed");
 }
 
-/// MEMORY-5: of two commits that fit, but not together, the second waits for the first one's room.
+/// MEMORY-5: two commits fit, but not together, so the second is refused until the first has ended.
 #[test]
 fn memory_5_admitted_commits_fit_together() {
     let world = World::new(7);
@@ -666,8 +667,8 @@ fn memory_5_admitted_commits_fit_together() {
     assert!(budget.used() <= budget.limit() / 2);
 }
 
-/// PINS-3: while a checkpoint holds the watermark, a deletion that it has written keeps its key in
-/// the index, which it writes later.
+/// PINS-3: a checkpoint writes a deletion before it writes the index. While it holds the watermark,
+/// the deletion's key stays in the index.
 #[test]
 fn pins_3_a_held_watermark_keeps_the_keys_of_deletions() {
     let mut world = World::new(6);
@@ -694,8 +695,7 @@ fn pins_3_a_held_watermark_keeps_the_keys_of_deletions() {
     assert!(!has_key());
 }
 
-/// E10: rows of a range that was deleted are not seen while they are removed, and the range is
-/// forgotten.
+/// E10: readers do not see rows of a deleted range while the rows and then the range are removed.
 #[test]
 fn a_deleted_row_does_not_come_back_while_its_range_is_folded() {
     const ROWS: u32 = 3;
@@ -737,7 +737,7 @@ fn a_deleted_row_does_not_come_back_while_its_range_is_folded() {
     }
 }
 
-/// A replay does not wait for room: its rows may leave memory only once they are stable.
+/// A replay does not wait for memory: its rows can be evicted only once they are stable.
 #[test]
 fn a_replay_does_not_wait_for_room() {
     let world = World::new(8);
@@ -747,7 +747,7 @@ fn a_replay_does_not_wait_for_room() {
     engine.admit_replay(bytes).unwrap();
 }
 
-/// A commit waits for room as long as others are on their way to the log.
+/// A commit waits for memory as long as other commits are on their way to the log.
 #[test]
 fn memory_5_a_commit_waits_for_others_to_be_placed() {
     let mut world = World::new(9);

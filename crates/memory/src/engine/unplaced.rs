@@ -1,8 +1,8 @@
-//! The versions of commits whose places in the log are not known yet.
+//! The versions of installed commits whose places in the log are not known yet.
 //!
 //! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
 //!   versions of the commit, once, and no versions of other commits. Until then no other commit
-//!   uses the commit's slot.
+//!   takes the commit's slot.
 #![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;
@@ -22,8 +22,7 @@ use crate::version::Version;
 
 pub(super) type Versions = SmallVec<[VersionRef; 4]>;
 
-/// Commits that may be on their way to the log at the same time, before the slower map has to take
-/// them.
+/// The length of the ring. If more commits are on their way to the log, some go to the slower map.
 pub(super) const RING: usize = if cfg!(loom) {
     4
 } else if cfg!(test) {
@@ -34,7 +33,7 @@ pub(super) const RING: usize = if cfg!(loom) {
 /// Marks the address of a [`Several`].
 const SEVERAL: u64 = 1;
 
-/// The versions of a commit, if they are not one.
+/// The versions of a commit that has several.
 struct Several {
     csn: Csn,
     versions: Versions,
@@ -42,13 +41,13 @@ struct Several {
 
 /// The versions of commits whose places are not known.
 ///
-/// CSNs are dense, and few commits are on their way to the log at a time: each has a slot in a
-/// ring, with the address of its version or of its versions. A commit whose slot is not free yet
-/// goes to a map.
+/// CSNs are dense, and few commits are on their way to the log at a time. So each commit has a slot
+/// in a ring, which holds the address of its only version or of its [`Several`]. A commit whose
+/// slot is not free yet goes to a map.
 pub(super) struct UnplacedCommits {
     ring: Box<[AtomicU64]>,
     others: Mutex<FxHashMap<Csn, Versions>>,
-    /// How many are in the map.
+    /// The number of commits in the map.
     beside: AtomicUsize,
 }
 
@@ -77,19 +76,19 @@ impl UnplacedCommits {
         let slot = self.slot(csn);
         if slot.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire).is_err() {
             self.beside.fetch_add(1, Ordering::AcqRel);
-            // SAFETY: the word was made above, and nobody else has it.
+            // SAFETY: the word was made above, and no other thread has it.
             let versions = unsafe { versions_in(word) };
             self.others.lock().insert(csn, versions);
         }
     }
 
-    /// Takes the versions of a commit. Only one thread at a time takes any.
+    /// Takes the versions of a commit. Only one thread at a time calls it.
     pub(super) fn take(&self, csn: Csn, pin: &Pin<'_>, store: &Store) -> Versions {
         let slot = self.slot(csn);
         let word = slot.load(Ordering::Acquire);
         if word != 0 && csn_in(word, pin, store) == csn {
             slot.store(0, Ordering::Release);
-            // SAFETY: it was taken out of its slot, from which only this thread takes.
+            // SAFETY: the slot does not have the word any more, and only this thread takes words.
             return unsafe { versions_in(word) };
         }
         if self.beside.load(Ordering::Acquire) == 0 {
@@ -102,7 +101,7 @@ impl UnplacedCommits {
         taken.unwrap_or_default()
     }
 
-    /// The commits. Nobody takes any meanwhile.
+    /// The commits. No thread may call `take` meanwhile.
     pub(super) fn csns(&self, pin: &Pin<'_>, store: &Store) -> Vec<Csn> {
         let words = self.ring.iter().map(|slot| slot.load(Ordering::Acquire));
         let mut csns: Vec<Csn> =
@@ -111,7 +110,7 @@ impl UnplacedCommits {
         csns
     }
 
-    /// How many commits they are, about.
+    /// About how many commits there are.
     pub(super) fn len(&self) -> usize {
         let filled = self.ring.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0);
         filled.count() + self.beside.load(Ordering::Relaxed)
@@ -123,7 +122,7 @@ impl Drop for UnplacedCommits {
         for slot in &self.ring {
             let word = slot.load(Ordering::Acquire);
             if word & SEVERAL != 0 {
-                // SAFETY: nobody else has it any more.
+                // SAFETY: no other thread has it.
                 drop(unsafe { versions_in(word) });
             }
         }
@@ -133,22 +132,22 @@ impl Drop for UnplacedCommits {
 /// The versions of a slot's word.
 ///
 /// # Safety
-/// The word is of no slot any more, and is used no more.
+/// The word is not in a slot any more, and is not used after this call.
 unsafe fn versions_in(word: u64) -> Versions {
     if word & SEVERAL != 0 {
         let several = std::ptr::with_exposed_provenance_mut::<Several>((word & !SEVERAL) as usize);
-        // SAFETY: `put` made it of a box, and this is the only use.
+        // SAFETY: `put` made it from a box, and this is the only use.
         return unsafe { Box::from_raw(several) }.versions;
     }
     let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);
     SmallVec::from_iter(NonNull::new(version).map(VersionRef))
 }
 
-/// The commit of a word that is in its slot, where it stays meanwhile.
+/// The commit of a word in a slot. The word stays there during the call.
 fn csn_in(word: u64, pin: &Pin<'_>, store: &Store) -> Csn {
     if word & SEVERAL != 0 {
         let several = std::ptr::with_exposed_provenance::<Several>((word & !SEVERAL) as usize);
-        // SAFETY: it is in its slot, and so it was not freed.
+        // SAFETY: the word is in its slot, so the box is not freed.
         return unsafe { &*several }.csn;
     }
     let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);

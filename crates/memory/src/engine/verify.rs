@@ -1,4 +1,4 @@
-//! Checks the engine's files while no database has them open.
+//! Verifies the files of a closed engine.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -16,23 +16,23 @@ use crate::index::Entries;
 use crate::manifest::NAME;
 use crate::table::Table;
 
-/// Keys that are looked at under one pin.
+/// Keys that are verified under one pin.
 const LOOKED_AT: usize = 1024;
 
 /// The result of a check.
 #[derive(Debug, Default)]
 pub struct MemoryVerified {
-    /// Tables.
+    /// The number of tables.
     pub tables: u64,
-    /// Rows, each of whose records was read.
+    /// The number of rows. The check has read the record of each.
     pub rows: u64,
     /// Bytes of the records' keys and values.
     pub bytes: u64,
-    /// The errors found; empty if there are none.
+    /// The errors that the check found.
     pub findings: Vec<Error>,
 }
 
-/// Nobody reads, and nothing is committed.
+/// The horizon of a closed database: there are no readers and no commits.
 struct Closed;
 
 impl Horizon for Closed {
@@ -48,10 +48,10 @@ impl Horizon for Closed {
     }
 }
 
-/// Reads the last checkpoint, and the record of every row that it names.
+/// Reads the last checkpoint and the record of every row in it.
 ///
 /// # Errors
-/// What kept it from looking. The report has the damage that it found.
+/// An error that prevents the check. Damage is in the report, and is no error.
 pub fn verify(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -90,7 +90,7 @@ impl Inner {
             let pin = self.store.pin();
             table.index.collect(range, Direction::Forward, LOOKED_AT, &mut entries, &pin);
             for (key, rid) in entries.iter() {
-                // Deletions were read by the opening.
+                // The opening has read the records of deletions.
                 let Seen::Place(place) = self.see(table, rid, Csn::MAX, &pin) else { continue };
                 report.rows += 1;
                 match self.read_place(table, key, place, Access::Blocking, &mut value) {

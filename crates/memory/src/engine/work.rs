@@ -16,14 +16,14 @@ use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
 use crate::version::{Target, Word};
 
-/// How often the background thread looks for work that nobody asked for.
+/// How often the background thread looks for work without a request.
 const NAP: Duration = Duration::from_millis(20);
-/// Rows of a range that are looked at under one pin.
+/// Rows of a range that are folded under one pin.
 const FOLDED: usize = 256;
-/// Kept segments without rows may take one part in this many of the space of kept segments while
-/// commits will bring the next checkpoint.
+/// While there are commits, which cause checkpoints, kept segments without live rows may take the
+/// allowed space divided by this.
 const WAITING_SHARE: u64 = 4;
-/// Rows that a size looks at.
+/// Rows from which a table's size is estimated.
 const SAMPLED: usize = 32;
 
 struct Thread {
@@ -39,7 +39,7 @@ impl Drop for Thread {
         self.stop.store(true, Ordering::SeqCst);
         self.engine.work.ask();
         if let Some(handle) = self.handle.take() {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has reported a panic of the thread.
             let _ = handle.join();
         }
     }
@@ -52,7 +52,7 @@ impl ManagedEngine for MemoryEngine {
         let (engine, stopped) = (self.0.clone(), stop.clone());
         let body = move || {
             while !stopped.load(Ordering::SeqCst) {
-                // A failure is kept, and told by `health`.
+                // `job` keeps a failure, and `health` reports it.
                 let worked = engine.job().unwrap_or(false);
                 let mut asked = engine.work.asked.lock();
                 if !worked && !*asked {
@@ -94,7 +94,7 @@ impl ManagedEngine for MemoryEngine {
 
     fn close(&self) {
         self.0.work.closed.store(true, Ordering::SeqCst);
-        // A checkpoint or a compaction that is under way ends first.
+        // Waits for a checkpoint or a compaction that is running.
         drop(self.0.work.running.lock());
         self.0.async_reads.finish();
     }
@@ -118,7 +118,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Does one piece of work. Whether there was any.
+    /// Does one round of work. Returns whether there was any.
     fn job(&self) -> Result<bool> {
         let _running = self.work.running.lock();
         if self.is_closed() {
@@ -157,9 +157,9 @@ impl Inner {
         }
     }
 
-    /// Releases segments without rows. Those that died after the last checkpoint wait for the next
-    /// one, which is written here if they take much space, or if no commit would bring it
-    /// (MEMORY-4). Whether any was released.
+    /// Releases segments without live rows. Segments that lost their last row after the last
+    /// checkpoint wait for the next one. It is written here if they take much space, or if there
+    /// are no commits that would cause it (MEMORY-4). Returns whether any segment was released.
     fn release_dead(&self) -> Result<bool> {
         let before = self.counts.released.load(Ordering::Relaxed);
         let has_commits = Csn(self.newest.load(Ordering::SeqCst)) > self.checkpoints.recorded();
@@ -173,7 +173,8 @@ impl Inner {
         Ok(self.counts.released.load(Ordering::Relaxed) > before)
     }
 
-    /// Removes what a range hides from everybody. `false` if some of it has to stay for now.
+    /// Removes the versions that a range hides from all snapshots. `false` if some cannot be
+    /// removed yet.
     pub(super) fn fold_range(&self, table: &Arc<Table>, range: &DeletedRange) -> bool {
         let (mut entries, mut last, mut whole) = (Entries::default(), None::<Vec<u8>>, true);
         loop {
@@ -192,11 +193,11 @@ impl Inner {
         }
     }
 
-    /// Removes the versions of a row that a range hides.
+    /// Removes the versions of a row that a range hides. `false` if some cannot be removed yet.
     fn fold_row(&self, table: &Arc<Table>, key: &[u8], range: &DeletedRange) -> bool {
         let mut pin = self.store.pin();
         let Some(rid) = table.index.get(key, &pin) else { return true };
-        // A place has no CSN: its record has.
+        // A place has no CSN, so the record is read.
         let mut cold = table.rows.entry(rid.slot()).map_or(Word::EMPTY, |entry| entry.load());
         while let Target::Version(at) = cold.target() {
             cold = self.store.version(at, &pin).next();
@@ -266,7 +267,8 @@ impl Inner {
         true
     }
 
-    /// Removes all rows of a table that nobody sees any more. `false` if some have to stay for now.
+    /// Removes all rows of a table that no snapshot sees any more. `false` if some cannot be
+    /// removed yet.
     pub(super) fn empty_table(&self, table: &Arc<Table>) -> bool {
         let pin = self.store.pin();
         let (mut whole, mut retired) = (true, Vec::new());
@@ -305,7 +307,7 @@ impl Inner {
         let mut pin = self.store.pin();
         let mut entries = Entries::default();
         let all = (Bound::Unbounded, Bound::Unbounded);
-        // A table whose keys cannot be read has a size without bytes.
+        // If the keys cannot be read, the size has no bytes.
         let scan = KeyScan::first(all, SAMPLED);
         let _ = self.collect_keys(table, scan, &mut entries, &mut pin);
         let rows = table.keys();
@@ -314,7 +316,7 @@ impl Inner {
         TableSize { rows, used_bytes, free_bytes: 0 }
     }
 
-    /// Bytes of the segments that are kept, and of what is alive in them.
+    /// Bytes of the kept segments, and of the live records in them.
     pub(super) fn kept_bytes(&self) -> (u64, u64) {
         let (mut bytes, mut live) = (0, 0);
         for (segment, len) in self.segments.kept() {

@@ -6,12 +6,12 @@ use spillway_base::budget::GiveWay;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::sync::atomic::AtomicBool;
 
-/// What the background thread shares with those who ask for work.
+/// The state that the background thread shares with the threads that request work.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) asked: Mutex<bool>,
     pub(super) changed: Condvar,
-    /// Held by who works on the engine's files.
+    /// Held while a thread works on the engine's files.
     pub(super) running: Mutex<()>,
     pub(super) closed: AtomicBool,
     pub(super) settled: AtomicBool,
@@ -19,12 +19,12 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Keeps what the budget asks for memory for as long as the engine is there.
+    /// Keeps the callback of the budget alive as long as the engine.
     pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
         *self.giver.lock() = Some(giver);
     }
 
-    /// Keeps others from working on the engine's files.
+    /// Prevents other threads from working on the engine's files.
     pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
         self.running.lock()
     }

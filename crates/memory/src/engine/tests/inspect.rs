@@ -6,7 +6,7 @@ use crate::manifest::{INDEX, NAME, PAGES};
 
 const ROWS: u32 = 300;
 
-/// Two tables, of which the first has rows, in several segments.
+/// A world with two tables. The first has rows, in several segments.
 fn filled() -> (World, TableId) {
     let mut world = World::new(5);
     let table = world.tables()[0];
@@ -34,8 +34,8 @@ fn files(world: &World, kind: &str) -> Vec<PathBuf> {
     files.filter(|path| path.extension() == Some(kind.as_ref())).collect()
 }
 
-/// Of an open engine: rows in memory and in the log alone, segments with what is alive in them, the
-/// last checkpoint.
+/// The description of an open engine has the rows in memory, the evicted rows, the segments with
+/// their live bytes, and the last checkpoint.
 #[test]
 fn an_open_engine_tells_what_it_has() {
     let (mut world, table) = filled();
@@ -80,7 +80,7 @@ fn an_open_engine_tells_what_it_has() {
     assert!(evicted.bytes() <= 2 * world.engine.inspection_bytes());
 }
 
-/// A checkpoint that is being written, which may take long, delays nobody who only looks.
+/// An inspection does not wait for a checkpoint that is being written, which may take long.
 #[test]
 fn an_inspection_does_not_wait_for_a_checkpoint() {
     let (world, _) = filled();
@@ -91,7 +91,8 @@ fn an_inspection_does_not_wait_for_a_checkpoint() {
     drop(running);
 }
 
-/// Of a closed folder: what its checkpoint says, and the segments that it names.
+/// The description of a closed folder has the content of its checkpoint, and the segments that it
+/// names.
 #[test]
 fn a_closed_folder_tells_what_its_checkpoint_says() {
     let mut world = World::new(5);
@@ -129,7 +130,7 @@ fn a_closed_folder_tells_what_its_checkpoint_says() {
     assert_eq!((reopened.number, reopened.age), (is.number, None));
 }
 
-/// The description of a closed folder names its damage, and has the rest.
+/// The description of a closed folder names the damage, and has everything else.
 #[test]
 fn the_damage_of_a_closed_folder_is_told() {
     let (mut world, _) = filled();
@@ -150,7 +151,7 @@ fn the_damage_of_a_closed_folder_is_told() {
     }
     assert_eq!(folder(&world).tables.len(), 2);
 
-    // No byte of the manifest makes it fail otherwise.
+    // Damage to any byte of the manifest is reported in the same way.
     let path = Path::new(DATA).join(NAME);
     let manifest = world.disk.open(&path, OpenMode::Write).unwrap();
     let mut bytes = vec![0; manifest.len().unwrap() as usize];

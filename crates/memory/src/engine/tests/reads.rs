@@ -1,4 +1,4 @@
-//! Reads of evicted rows beside statements, and of several at once.
+//! Asynchronous reads of evicted rows, and reads of several rows at once.
 
 use std::task::Waker;
 
@@ -14,7 +14,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 impl World {
-    /// A world whose engine reads beside statements, with a table of `rows` rows, all evicted.
+    /// A world with asynchronous reads and a table of `rows` rows, all evicted.
     fn evicted(seed: u64, rows: usize, bytes: usize) -> (World, TableId) {
         let mut world = World::new(seed);
         assert_eq!(world.engine.overlap_reads().len(), 1);
@@ -38,7 +38,7 @@ impl World {
         self.engine.0.evict(usize::MAX);
     }
 
-    /// Takes the memory that rows could come back into.
+    /// Takes the memory into which rows could be loaded.
     fn without_room(&self) -> spillway_base::budget::Charge {
         let charge = self.budget.charge(Use::Other, self.budget.limit() - self.budget.used());
         assert!(!self.engine.0.has_room_for(1));
@@ -69,7 +69,7 @@ impl World {
         self.disk.files().into_iter().map(|(path, _)| path).collect()
     }
 
-    /// Something that may become of a row, or of where it is, while it is read.
+    /// Changes the rows or moves their records while a read is in progress.
     fn disturb(&mut self) {
         match self.rng.below(9) {
             0..2 => self.write(),
@@ -90,8 +90,8 @@ impl World {
     }
 }
 
-/// MEMORY-6, E12, LOG-ROW-1 to LOG-ROW-5: whatever becomes of a row while it is read, and whatever
-/// fails, its reader is called and comes to what its snapshot sees, or to the failure.
+/// MEMORY-6, E12, LOG-ROW-1 to LOG-ROW-5: whatever happens to a row during its read, and whichever
+/// read fails, the reader is woken and finds the row as its snapshot sees it, or the failure.
 #[test]
 fn memory_5_who_begins_a_read_comes_to_its_row() {
     let (mut left, mut failed, mut stale) = (0, 0, 0);
@@ -170,8 +170,8 @@ fn memory_5_who_begins_a_read_comes_to_its_row() {
     assert!(left > 500 && failed > 5 && stale > 50, "{left} left, {failed} failed, {stale} stale");
 }
 
-/// E9, LOG-ROW-3: a read from memory touches no device, also of a row whose record is held because
-/// there is no room for the row.
+/// E9, LOG-ROW-3: a read with `MemoryOnly` touches no device. It also finds a row whose record is
+/// held because there is no room for the row.
 #[test]
 fn e9_a_read_from_memory_touches_no_device() {
     let (world, table) = World::evicted(1, 50, 100);
@@ -196,8 +196,8 @@ fn e9_a_read_from_memory_touches_no_device() {
     }
 }
 
-/// MEMORY-6, LOG-ROW-3: a statement that needs several rows comes again once for each, with no
-/// memory that rows could come back into, and with all of it evicted in between.
+/// MEMORY-6, LOG-ROW-3: a statement that needs several rows is repeated once for each row, even if
+/// there is no memory for rows and eviction runs in between.
 #[test]
 fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
     for full in [true, false] {
@@ -229,7 +229,7 @@ fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
     }
 }
 
-/// LOG-ROW-4: records that nobody comes for make room for later ones.
+/// LOG-ROW-4: later records displace records that no get takes.
 #[test]
 fn log_row_4_held_records_are_bounded_and_charged() {
     let (mut world, table) = World::evicted(3, 2000, 500);
@@ -249,7 +249,7 @@ fn log_row_4_held_records_are_bounded_and_charged() {
     assert!(world.budget.used() >= charged + held);
     assert!(log.holds(world.place_of(table, &key(1999))));
     assert!(!log.holds(world.place_of(table, &key(0))));
-    // One that is larger than all of it comes to its reader all the same.
+    // A record larger than the whole share still reaches its reader.
     drop(_full);
     world.put(table, b"large", &vec![7; 2 * log.held_max()]);
     world.evict_all();
@@ -261,13 +261,13 @@ fn log_row_4_held_records_are_bounded_and_charged() {
     world.engine.end_reads();
     assert!(log.held_bytes() < 1000, "the small one stays");
     drop(_full);
-    // With room the row is in memory again, and its record is held no longer.
+    // With room, the get loads the row into memory, and the record is dropped.
     assert!(world.look(table, &key(1), Access::MemoryOnly).unwrap().is_some());
     assert_eq!(log.held_bytes(), 0);
     assert!(world.look(table, &key(1), Access::MemoryOnly).unwrap().is_some());
 }
 
-/// LOG-ROW-5, E8: failures reach their readers, and nobody else waits for them.
+/// LOG-ROW-5, E8: a failure reaches the readers of its row, and no others.
 #[test]
 fn log_row_5_failures_are_their_readers() {
     let (world, table) = World::evicted(4, 60, 100);
@@ -294,7 +294,7 @@ fn log_row_5_failures_are_their_readers() {
         assert!(begin(8) && !begin(8));
         let damaged = world.look(table, &key(8), Access::Blocking).unwrap_err();
         assert_eq!(damaged.kind(), ErrorKind::Corruption);
-        // The third one is held since the first round.
+        // The third record is held since the first round.
         let keys = [8, 9, 10].map(key);
         let keys = keys.each_ref().map(Vec::as_slice);
         assert_eq!(world.engine.prefetch(table, &keys, world.csn), if round == 0 { 3 } else { 2 });
@@ -308,7 +308,8 @@ fn log_row_5_failures_are_their_readers() {
     assert!(world.engine.health().is_ok());
 }
 
-/// ASYNC-READ-2, ASYNC-READ-5: one read is for all who want a row, and none outlives the engine.
+/// ASYNC-READ-2, ASYNC-READ-5: all readers of a row share one read, and no read outlives the
+/// engine.
 #[test]
 fn async_read_2_one_read_is_for_all_who_want_a_row() {
     let (world, table) = World::evicted(5, 60, 100);
@@ -334,8 +335,8 @@ fn async_read_2_one_read_is_for_all_who_want_a_row() {
     assert!(under_way.upgrade().is_none());
 }
 
-/// SEGMENT-4: a read in progress when its segment is released brings nothing, although its bytes
-/// are a record of its row: the file was used again.
+/// SEGMENT-4: a read that is in progress when its segment is released yields no record, although
+/// the reused file has a record of the same row at this place.
 #[test]
 fn segment_4_a_read_of_a_released_segment_brings_nothing() {
     let (mut world, table) = World::evicted(6, 1, 100);
@@ -372,8 +373,8 @@ fn segment_4_a_read_of_a_released_segment_brings_nothing() {
     assert_eq!(world.look(table, &key(0), Access::Blocking).unwrap().unwrap(), b"new");
 }
 
-/// AHEAD-1 to AHEAD-3: gets of many evicted rows find what they need, read side by side, whatever
-/// fails.
+/// AHEAD-1 to AHEAD-3: records for many gets are read in parallel, and the gets find their rows
+/// even if reads fail.
 #[test]
 fn ahead_rows_of_several_gets_are_read_side_by_side() {
     for bytes in [100, 3000, 100_000] {
@@ -423,7 +424,7 @@ fn ahead_rows_of_several_gets_are_read_side_by_side() {
     }
 }
 
-/// A scan that ends soon reads few rows that it does not need.
+/// A short scan reads few rows that it does not need.
 #[test]
 fn a_short_scan_reads_few_rows_ahead() {
     let (world, table) = World::evicted(9, 300, 100);
@@ -440,7 +441,8 @@ fn a_short_scan_reads_few_rows_ahead() {
     }
 }
 
-/// A scan of evicted rows reads them side by side, gives what the model has, and brings them back.
+/// A scan of evicted rows reads them in parallel, returns the model's rows, and loads them into
+/// memory.
 #[test]
 fn a_scan_reads_evicted_rows_side_by_side() {
     for direction in [Direction::Forward, Direction::Backward] {
