@@ -1,14 +1,13 @@
 //! Version chains: where a commit's version is inserted, which version a snapshot finds, and which
 //! versions no snapshot can read any more (HiEngine, sections 4.4 and 5.1).
 //!
-//! - **CHAIN-1 (order).** A chain has one version for each commit, the newest commits first. After
-//!   its last version it may end in a place: the log place of the version that is older than all of
-//!   those.
+//! - **CHAIN-1 (order).** A chain has one version for each commit that changed the row, the newest
+//!   first. Its last link may be a place: the log place of the next older version.
 //! - **CHAIN-2 (kept).** The newest version of each row stays, and so does every version that a
-//!   live snapshot finds. Of the other versions only those stay whose places are not known yet.
+//!   live snapshot finds. The chain may drop another version only if its place is known.
 //! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
 //!   is removed: its entry becomes empty while it is locked, then its key leaves the index. A
-//!   thread that an RID leads to an empty entry looks the key up again.
+//!   thread that follows a RID to an empty entry looks the key up again.
 
 use std::ptr::NonNull;
 
@@ -21,21 +20,21 @@ use crate::store::{Retired, Store};
 use crate::version::{Content, Version};
 use crate::version::{Target, Word};
 
-/// Versions that are walked before a chain is thinned between live snapshots.
+/// A chain with more versions is thinned between live snapshots.
 const LONG: usize = 16;
 
-/// The garbage that is left in a chain.
+/// The garbage that a collection left in a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Garbage {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Something, once the watermark has reached this commit.
+    /// Some, which can go once the watermark has reached this commit.
     Until(Csn),
-    /// The row is to be removed: its newest version is a deletion that all see.
+    /// The whole row: its newest version is a deletion that every live snapshot sees.
     Row,
 }
 
-/// A chain whose entry is locked.
+/// The chain of a row whose entry the caller has locked.
 pub(crate) struct Chain<'c, 'r, 'e> {
     pub(crate) store: &'c Store,
     pub(crate) segments: &'c Segments,
@@ -48,8 +47,9 @@ impl Chain<'_, '_, '_> {
         self.store.version(at, self.pin)
     }
 
-    /// Puts a new version where its commit belongs. A version of the same commit goes, as later
-    /// operations of a batch override earlier ones; it is returned, and readers may still have it.
+    /// Inserts a version at the position of its commit. It replaces a version of the same commit,
+    /// because a later operation of a batch overrides an earlier one. Returns the replaced version,
+    /// which readers may still use.
     pub(crate) fn put(&mut self, new: NonNull<Version>) -> Option<NonNull<Version>> {
         let csn = self.version(new).csn();
         let mut above: Option<NonNull<Version>> = None;
@@ -81,7 +81,7 @@ impl Chain<'_, '_, '_> {
         same
     }
 
-    /// Whether something is to be collected in the chain, whatever the watermark.
+    /// Whether the chain has garbage now or will have some at a later watermark.
     pub(crate) fn has_garbage(&self) -> bool {
         match self.entry.word().target() {
             Target::Version(at) => {
@@ -92,7 +92,7 @@ impl Chain<'_, '_, '_> {
         }
     }
 
-    /// Unlinks the versions that are older than the newest one up to the watermark (CHAIN-2).
+    /// Unlinks the versions older than the newest one at or below the watermark (CHAIN-2).
     pub(crate) fn trim(&mut self, watermark: Csn, retired: &mut Vec<Retired>) -> Garbage {
         let Target::Version(head) = self.entry.word().target() else { return Garbage::Nothing };
         let (mut above, mut at) = (None, head);
@@ -130,7 +130,7 @@ impl Chain<'_, '_, '_> {
         }
     }
 
-    /// Unlinks everything behind a version, if all of it is placed (STORE-2).
+    /// Unlinks all versions older than `at`, if the places of all of them are known (STORE-2).
     fn cut_behind(&self, at: NonNull<Version>, retired: &mut Vec<Retired>) -> bool {
         let first = self.version(at).next();
         let mut word = first;
@@ -145,7 +145,7 @@ impl Chain<'_, '_, '_> {
         true
     }
 
-    /// Retires a version and all behind it. They were unlinked.
+    /// Retires an unlinked version and all older ones.
     pub(crate) fn retire_from(&self, first: Word, retired: &mut Vec<Retired>) {
         let mut word = first;
         loop {
@@ -160,7 +160,7 @@ impl Chain<'_, '_, '_> {
         }
     }
 
-    /// Retires one version, which was unlinked and is placed.
+    /// Retires one unlinked version whose place is known.
     pub(crate) fn retire(&self, at: NonNull<Version>, retired: &mut Vec<Retired>) {
         if let Ok(place) = self.version(at).place() {
             self.segments.sub_live(place);
@@ -168,7 +168,7 @@ impl Chain<'_, '_, '_> {
         retired.push(Retired::Version(at));
     }
 
-    /// Whether the chain is so long that it is worth thinning.
+    /// Whether the chain is long enough to be thinned.
     pub(crate) fn is_long(&self) -> bool {
         let mut word = self.entry.word();
         for _ in 0..LONG {
@@ -180,8 +180,8 @@ impl Chain<'_, '_, '_> {
         true
     }
 
-    /// Unlinks the versions that no snapshot of `live` finds, where the last of these is the stable
-    /// CSN, and snapshots to come are not below it (CHAIN-2).
+    /// Unlinks the versions that no snapshot of `live` finds (CHAIN-2). The last of `live` is the
+    /// stable CSN, and future snapshots are not below it.
     pub(crate) fn thin(&mut self, live: &[Csn], retired: &mut Vec<Retired>) {
         let Target::Version(mut newer) = self.entry.word().target() else { return };
         let stable = live.last().copied().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Describes the engine: its tables, the log segments that have its rows, and its last checkpoint.
 //!
-//! [`crate::MemoryEngine::inspect`] describes an open engine, [`inspect_folder`] a folder that no
-//! engine has open, from its checkpoint. The result includes damage in the folder.
+//! [`crate::MemoryEngine::inspect`] describes an open engine. [`inspect_folder`] describes the
+//! folder of a closed engine from its checkpoint, and reports damage.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,43 +15,43 @@ use spillway_storage::{Disk, OpenMode};
 use crate::manifest::{self, Manifest, TableFiles};
 use crate::segments::Origin;
 
-/// A whole engine.
+/// An engine.
 #[derive(Clone, Default, Debug)]
 pub struct MemoryInspection {
     /// Its tables, by number.
     pub tables: Vec<MemoryTableInspection>,
-    /// The segments that have rows of it or had them, by lane and number.
+    /// The segments that have or had rows of the engine, by lane and number.
     pub segments: Vec<SegmentInspection>,
     /// The last checkpoint; `None` if there is none.
     pub checkpoint: Option<CheckpointInspection>,
     /// The engine's figures; `None` for a closed folder.
     pub figures: Option<MemoryFigures>,
-    /// The damage of a closed folder: files that are damaged or missing.
+    /// For a closed folder: files that are damaged or missing.
     pub damage: Vec<String>,
 }
 
 /// A table.
 #[derive(Clone, Debug)]
 pub struct MemoryTableInspection {
-    /// The table.
+    /// The table's number.
     pub table: TableId,
-    /// Keys in its index, those of deleted rows too until they are collected. For a closed folder,
-    /// those that the checkpoint has.
+    /// Keys in its index, including those of deleted rows that are not collected yet. For a closed
+    /// folder, the keys in the checkpoint.
     pub keys: u64,
     /// Its memory; `None` for a closed folder.
     pub memory: Option<TableMemory>,
-    /// What the last checkpoint has of it, if anything.
+    /// The table in the last checkpoint; `None` if the checkpoint does not have it.
     pub stored: Option<StoredTable>,
 }
 
 /// The memory of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TableMemory {
-    /// Rows whose newest version is in memory, a deletion too.
+    /// Rows whose newest version is in memory, including deletions.
     pub rows: u64,
-    /// Rows that are in the log alone.
+    /// Rows that are only in the log.
     pub evicted_rows: u64,
-    /// Bytes of versions, the older ones too. Estimated from a sample of the rows.
+    /// Bytes of versions, including older ones. Estimated from a sample of the rows.
     pub version_bytes: u64,
     /// Bytes of its index.
     pub index_bytes: u64,
@@ -61,7 +61,7 @@ pub struct TableMemory {
     pub deleted_ranges: u64,
 }
 
-/// What a checkpoint has of a table.
+/// A table in a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StoredTable {
     /// Keys in the file of its index.
@@ -79,15 +79,15 @@ pub struct StoredTable {
 /// A segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentInspection {
-    /// The log's lane; `None` for a segment that log compaction wrote.
+    /// Its lane in the log; `None` for a segment that log compaction wrote.
     pub lane: Option<u32>,
-    /// The number in its lane, or among the compacted segments.
+    /// Its number in the lane, or among the compacted segments.
     pub number: u64,
     /// Where it is.
     pub home: SegmentHome,
-    /// The bytes of its file, if they are known.
+    /// The length of its file, if known.
     pub bytes: Option<u64>,
-    /// Bytes of the records in it that a row needs; `None` for a closed folder.
+    /// Bytes of its live records; `None` for a closed folder.
     pub live_bytes: Option<u64>,
 }
 
@@ -98,8 +98,8 @@ pub enum SegmentHome {
     Log,
     /// Kept for its rows.
     Kept,
-    /// In neither. The engine removes a segment without rows, which the last checkpoint may still
-    /// name.
+    /// In neither. The engine removes a segment without live rows even if the last checkpoint still
+    /// names it.
     Missing,
 }
 
@@ -108,30 +108,30 @@ pub enum SegmentHome {
 pub struct CheckpointInspection {
     /// Its number.
     pub number: u64,
-    /// It has exactly what a snapshot here sees.
+    /// The checkpoint has exactly what a snapshot at this CSN sees.
     pub csn: Csn,
-    /// Its files, with the one that names them.
+    /// The number of its files, including the manifest.
     pub files: u64,
-    /// The bytes of its files.
+    /// Total length of its files in bytes.
     pub bytes: u64,
     /// The number of segments that it names.
     pub segments: u64,
-    /// The time since it was written; `None` if that was before the opening.
+    /// Time since it was written; `None` if it was written before the opening.
     pub age: Option<Duration>,
 }
 
 /// Figures of an open engine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MemoryFigures {
-    /// Bytes of memory that versions take, with free room on their pages.
+    /// Bytes of memory for versions, including free room in their pages.
     pub version_bytes: u64,
-    /// Bytes of memory that indexes take, with free room on their pages.
+    /// Bytes of memory for indexes, including free room in their pages.
     pub index_bytes: u64,
-    /// Bytes of memory that indirection arrays take.
+    /// Bytes of memory for indirection arrays.
     pub array_bytes: u64,
-    /// Every commit up to here is durable and visible.
+    /// The stable CSN: every commit up to it is durable and visible.
     pub stable: Csn,
-    /// Up to here, only the newest version of a row is kept.
+    /// The low watermark: of the versions up to it, only the newest of each row is kept.
     pub watermark: Csn,
     /// Rows with versions that wait to be collected.
     pub uncollected_rows: u64,
@@ -139,14 +139,14 @@ pub struct MemoryFigures {
     pub uncollected_bytes: u64,
     /// Commits whose place in the log is not known. Their rows cannot be evicted.
     pub unplaced_commits: u64,
-    /// Rows that have left memory since the opening.
+    /// Rows evicted since the opening.
     pub evicted_total: u64,
-    /// Rows that were read from the log since the opening.
+    /// Rows read from the log since the opening.
     pub log_reads_total: u64,
 }
 
 impl MemoryInspection {
-    /// Bytes of memory that it takes, about.
+    /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tables.capacity() * size_of::<MemoryTableInspection>()
@@ -185,7 +185,7 @@ fn len_of(disk: &dyn Disk, path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// Describes a checkpoint. `missed` is called for files that are not there or cannot be opened.
+/// Describes a checkpoint. Calls `missed` for each file that is missing or cannot be opened.
 pub(crate) fn describe_checkpoint(
     disk: &dyn Disk,
     dir: &Path,
@@ -228,8 +228,8 @@ fn stored_counts(table: &TableFiles) -> StoredTable {
     }
 }
 
-/// Describes the folder of a closed engine: what the last checkpoint says, and the segments that it
-/// names or that are kept. It changes nothing, and reads no rows.
+/// Describes the folder of a closed engine: the last checkpoint, the segments that it names, and
+/// the kept segments. Changes nothing and reads no rows.
 #[must_use]
 pub fn inspect_folder(
     disk: &Arc<dyn Disk>,
@@ -282,7 +282,7 @@ pub fn inspect_folder(
     inspection
 }
 
-/// A segment that a checkpoint names.
+/// Looks for a segment that a checkpoint names.
 fn find_segment(
     disk: &dyn Disk,
     dir: &Path,

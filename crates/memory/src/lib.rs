@@ -4,14 +4,14 @@
 //! Modules, the lowest first:
 //!
 //! - `rid`: record ids;
-//! - `slab`: memory of versions and of index nodes, in pages that are charged to the budget;
-//! - `index`: ordered maps from keys to record ids; `index_file`: what a checkpoint writes of one;
-//!   `index_load`: the loads of its blocks after an opening;
+//! - `slab`: the allocator of versions and index nodes, in pages that are charged to the budget;
+//! - `index`: ordered maps from keys to record ids; `index_file`: their form in a checkpoint;
+//!   `index_load`: loads of its blocks after an opening;
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
-//! - `pins`: the snapshots that may still read;
+//! - `pins`: the low watermark, and snapshots that the engine keeps readable;
 //! - `segments`: the log segments that contain rows; `log_reads`: reads of records there;
-//! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
+//! - `table`: a table; `store`: versions, and when they are freed; `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
 //! - `inspect`: the contents of an engine or of a closed folder;
 //! - `engine`: the engine.

@@ -1,22 +1,24 @@
 //! Reads of rows' records in the log: synchronous, asynchronous, and several in parallel.
 //!
-//! This module holds the record of an asynchronous read. The repeated get takes the value from it
-//! and loads the row into memory, as after any read of the log. So the thread that finds a finished
-//! read looks up no key, and takes no memory from rows. One lock guards the held records. Only
-//! readers of evicted rows take it, before the system call that they would otherwise make.
+//! After an asynchronous read, this module holds the record. The caller repeats its get, which
+//! takes the value from the held record and loads the row into memory, as after any read of the
+//! log. So the thread that completes the read looks up no key, and evicts no rows. One lock guards
+//! the held records. Only readers of evicted rows take it, before the system call that they would
+//! otherwise make.
 //!
-//! - **LOG-ROW-1 (no answer from other bytes).** A record that is read or held is verified, and
-//!   belongs to the table and the key that were requested. Its segment was not released before its
-//!   bytes had been read (SEGMENT-4).
-//! - **LOG-ROW-2 (by place).** A held record serves reads of its place, and of no other. A place
-//!   names one record as long as the engine is open, so the record stays correct whatever happens
-//!   to the row meanwhile. A reader that finds a newer version, or another place, does not use it.
+//! - **LOG-ROW-1 (no answer from other bytes).** The value comes from a verified record of the
+//!   requested table and key. The record's segment was not released before the bytes had been read
+//!   (SEGMENT-4).
+//! - **LOG-ROW-2 (by place).** A held record serves only reads of its place. A place names one
+//!   record as long as the engine is open, so the record stays correct whatever happens to the row
+//!   meanwhile. A reader that finds a newer version, or another place, does not use it.
 //! - **LOG-ROW-3 (held for its reader).** A held record stays until its row is in memory again, or
-//!   until later records take more than a [`HELD_SHARE`]th of the budget. Besides this share it
-//!   needs no free memory. So a statement whose read has completed finds the row, unless later
-//!   records pushed it out, log compaction moved the row, or the row was loaded and evicted again.
-//! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or one
-//!   record. They are charged to the budget.
+//!   until later records take more than a [`HELD_SHARE`]th of the budget. Within this share,
+//!   holding a record needs no free memory. So a statement whose read has completed finds the row,
+//!   unless later records displaced the record, log compaction moved the row, or the row was loaded
+//!   and evicted again.
+//! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or are a
+//!   single larger record. They are charged to the budget.
 //! - **LOG-ROW-5 (failures).** An asynchronous read that fails leaves no held record. The repeated
 //!   get reads the record itself and meets the failure (ASYNC-READ-3 of
 //!   [`spillway_storage::async_reads`]).
@@ -37,10 +39,10 @@ use spillway_storage::async_reads::AsyncRead;
 use crate::segments::Segments;
 use crate::version::Place;
 
-/// The part of the budget that held records may take at most.
+/// Held records may take the budget divided by this.
 const HELD_SHARE: usize = 64;
 
-/// A row whose record is read.
+/// The table and key of a row.
 #[derive(Clone, Copy)]
 pub(crate) struct RowKey<'k> {
     pub(crate) table: TableId,
@@ -53,14 +55,14 @@ struct HeldRecord {
     value: Box<[u8]>,
     csn: Csn,
     charge: Charge,
-    /// When it came.
+    /// Its number in the order of arrival.
     number: u64,
 }
 
 #[derive(Default)]
 struct HeldRecords {
     by_place: FxHashMap<Place, HeldRecord>,
-    /// Places by the numbers of their records.
+    /// The places of held records in the order of arrival.
     order: BTreeMap<u64, Place>,
     next: u64,
     bytes: usize,
@@ -75,15 +77,14 @@ impl HeldRecords {
     }
 }
 
-/// Reads of records. The module's page says what it guarantees.
+/// Reads of records. The module's page states the guarantees.
 pub(crate) struct LogReads {
     segments: Arc<Segments>,
     budget: Budget,
     held: Mutex<HeldRecords>,
-    /// How many are held, for readers that then need no lock.
+    /// The number of held records. If it is 0, readers do not take the lock.
     count: AtomicUsize,
-    /// Records that were read, and those of them that were read at once for several gets and for
-    /// scans.
+    /// Records that were read: all, those prefetched for several gets, those read ahead for scans.
     read: AtomicU64,
     prefetched: AtomicU64,
     read_ahead: AtomicU64,
@@ -102,7 +103,7 @@ impl LogReads {
         }
     }
 
-    /// Reads the value of a row's record into `value`: a held one, or as far as `access` allows
+    /// Reads the value of a row's record into `value`, from a held record or, if `access` allows,
     /// from the log (LOG-ROW-1).
     pub(crate) fn read(
         &self,
@@ -131,7 +132,7 @@ impl LogReads {
         Ok(record.csn)
     }
 
-    /// Copies the value of a record that is held (LOG-ROW-2).
+    /// Copies the value of a held record (LOG-ROW-2).
     pub(crate) fn read_held(
         &self,
         row: RowKey<'_>,
@@ -156,8 +157,8 @@ impl LogReads {
         self.count.load(Ordering::Acquire) > 0 && self.held.lock().by_place.contains_key(&place)
     }
 
-    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read
-    /// of it waits for a device, or fails.
+    /// Holds the record of a row if the operating system has it in memory, and returns whether it
+    /// has. Otherwise a read of the record waits for a device, or fails.
     pub(crate) fn hold_at_hand(&self, read: &RowRead) -> bool {
         let mut buffer = Vec::new();
         match self.segments.read(read.place, false, &mut buffer) {
@@ -166,7 +167,7 @@ impl LogReads {
         }
     }
 
-    /// Lets go of the record of a row that is in memory again.
+    /// Drops the held record of a row that is in memory again.
     pub(crate) fn forget(&self, place: Place) {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut held = self.held.lock();
@@ -177,7 +178,7 @@ impl LogReads {
         }
     }
 
-    /// Bytes that held records may take, and take.
+    /// Bytes that held records may take at most.
     pub(crate) fn held_max(&self) -> usize {
         self.budget.limit() / HELD_SHARE
     }
@@ -186,25 +187,24 @@ impl LogReads {
         self.held.lock().bytes
     }
 
-    /// Records that were read, and those of them that were read at once for several gets and for
-    /// scans.
+    /// Records that were read: all, those prefetched for several gets, those read ahead for scans.
     pub(crate) fn counts(&self) -> [u64; 3] {
         [&self.read, &self.prefetched, &self.read_ahead].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Counts one that was read for several gets, or for a scan.
+    /// Counts a record that was prefetched for several gets, or read ahead for a scan.
     pub(crate) fn note_read_at_once(&self, of_scan: bool) {
         let count = if of_scan { &self.read_ahead } else { &self.prefetched };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A charge that asks nobody to give way: eviction may wait, and the charger may have the lock
-    /// of a queue, which waiting threads submit.
+    /// A charge that causes no eviction: eviction may wait, and the caller may hold the lock of an
+    /// I/O queue, which waiting threads need for their submissions.
     pub(crate) fn charge(&self, bytes: usize) -> Charge {
         self.budget.charge(Use::Caches, bytes)
     }
 
-    /// The value of a record, if it is the row's (LOG-ROW-1).
+    /// The value of a record. Fails if the record is of another row (LOG-ROW-1).
     fn value_of<'r>(
         &self,
         row: RowKey<'_>,
@@ -219,7 +219,7 @@ impl LogReads {
         )
     }
 
-    /// Holds the record that was read at a place, if it is the row's.
+    /// Holds the record that was read at a place. Fails if the record is of another row.
     fn hold(&self, row: RowKey<'_>, place: Place, record: &RowRecord<'_>) -> Result<()> {
         let value = self.value_of(row, place, record)?;
         let charge = self.charge(record.bytes);
@@ -245,7 +245,7 @@ impl LogReads {
     }
 }
 
-/// The read of a row's record, beside who needs it. It keeps the segment's file open.
+/// An asynchronous read of a row's record. It keeps the segment's file open.
 pub(crate) struct RowRead {
     log: Arc<LogReads>,
     table: TableId,
@@ -256,8 +256,8 @@ pub(crate) struct RowRead {
 }
 
 impl RowRead {
-    /// `None` if the segment cannot be opened: the get that reads it itself meets the failure. It
-    /// opens a file that no read has opened before.
+    /// Opens the segment's file, unless an earlier read has. `None` if that fails: the get then
+    /// reads the record itself and reports the failure.
     pub(crate) fn new(log: &Arc<LogReads>, row: RowKey<'_>, place: Place) -> Option<RowRead> {
         let (file, bytes) = log.segments.file_and_len(place).ok().filter(|(_, len)| *len > 0)?;
         let (table, key) = (row.table, row.key.into());

@@ -1,5 +1,5 @@
-//! The manifest of a checkpoint: the list of all its files, in one file that is replaced as a
-//! whole.
+//! The manifest of a checkpoint lists all files of the checkpoint. A new manifest replaces the file
+//! atomically.
 //!
 //! It is a stream (see [`crate::stream`]) with the file number 0. Its bytes are, little-endian:
 //!
@@ -43,16 +43,16 @@ use crate::table::DeletedRange;
 
 const MAGIC: &[u8; 7] = b"SPLWMEM";
 const FORMAT: u8 = b'2';
-/// The name of its file.
+/// The name of the manifest's file.
 pub(crate) const NAME: &str = "checkpoint";
 const NEW_NAME: &str = "checkpoint.tmp";
 
-/// The kinds of files that a checkpoint names: pages of an array, an index, compacted rows.
+/// Kinds of a checkpoint's files, as in their names: array pages, an index, compacted rows.
 pub(crate) const PAGES: &str = "pages";
 pub(crate) const INDEX: &str = "index";
 pub(crate) const ROWS: &str = "rows";
 
-/// The name of a file that a checkpoint names by its number.
+/// The name of a checkpoint's file.
 pub(crate) fn file_name(number: u64, kind: &str) -> String {
     format!("{number:016x}.{kind}")
 }
@@ -64,18 +64,18 @@ pub(crate) struct PageFile {
     pub(crate) pages: u64,
 }
 
-/// What a checkpoint has of a table.
+/// The files of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableFiles {
     pub(crate) id: TableId,
     pub(crate) created: Csn,
     pub(crate) index: IndexFile,
-    /// The oldest first; a page of a later one replaces that of an earlier one.
+    /// The oldest first. A page in a later file replaces the page in an earlier file.
     pub(crate) pages: Vec<PageFile>,
     pub(crate) ranges: Vec<DeletedRange>,
 }
 
-/// A checkpoint.
+/// The content of a manifest.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Manifest {
     pub(crate) number: u64,
@@ -178,8 +178,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Makes this the checkpoint of a folder, durably. After an error it may be that or not; the
-    /// one before stays complete until the caller knows.
+    /// Makes this the checkpoint of a folder, durably. After an error either this or the previous
+    /// checkpoint is in effect, so the caller keeps the files of both. Returns the length of the
+    /// manifest's file.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<u64> {
         let new = dir.join(NEW_NAME);
         let mut writer = Writer::create(disk, &new, 0)?;

@@ -1,15 +1,15 @@
-//! The versions that may still be read: the low watermark, and the snapshots that the engine itself
+//! Which versions may still be read: the low watermark, and the snapshots that the engine itself
 //! keeps readable.
 //!
-//! - **PINS-1.** [`Pins::watermark`] never falls, and no snapshot is live or comes to life below
-//!   it.
-//! - **PINS-2.** If a snapshot was live when [`Pins::pin`] was called for it, the watermark does
-//!   not pass it until it is unpinned, even if the [`Horizon`] no longer reports it.
+//! - **PINS-1.** [`Pins::watermark`] never falls, and no present or future snapshot is below it.
+//! - **PINS-2.** If a snapshot was live when [`Pins::pin`] was called for it, the watermark stays
+//!   at or below it until it is unpinned, even if the [`Horizon`] no longer reports it.
 //! - **PINS-3.** The watermark that [`Pins::hold`] returns does not move until the returned pin is
 //!   dropped.
 //!
-//! The watermark is the least of the horizon's watermark and the pinned snapshots. The horizon's is
-//! read first: a snapshot that the horizon no longer reports was pinned before.
+//! The watermark is the minimum of the horizon's watermark and the pinned snapshots. An update
+//! reads the horizon first: if the horizon no longer reports a snapshot, the snapshot is already
+//! pinned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,16 +29,16 @@ const NONE: u64 = u64::MAX;
 #[repr(align(128))]
 struct PinShard {
     pinned: Mutex<BTreeMap<Csn, usize>>,
-    /// The least of them.
+    /// The smallest of `pinned`.
     least: AtomicU64,
 }
 
-/// The pinned snapshots. The module's page says what it guarantees.
+/// The pinned snapshots. The module's page states the guarantees.
 pub(crate) struct Pins {
     horizon: Arc<dyn Horizon>,
     shards: Box<[PinShard]>,
     watermark: AtomicU64,
-    /// Held by who moves the watermark.
+    /// Held while a thread updates the watermark.
     advancing: Mutex<()>,
 }
 
@@ -60,11 +60,10 @@ impl Pins {
         })
     }
 
-    /// Keeps the watermark where it is until the first part of the answer is dropped; answers it
-    /// (PINS-3).
+    /// Stops the watermark until the returned pin is dropped, and returns the watermark (PINS-3).
     pub(crate) fn hold(self: &Arc<Pins>) -> (Pinned, Csn) {
         let held = self.pin(Csn::ZERO);
-        // A thread that moves it from here on sees the pin. One that did not has moved it by now.
+        // A later update sees the pin, and an update that did not see it is complete.
         drop(self.advancing.lock());
         (held, self.watermark())
     }
@@ -78,13 +77,14 @@ impl Pins {
         Pinned { pins: self.clone(), shard, csn }
     }
 
-    /// Commits up to here may be thinned to the newest of each row (PINS-1). It may lag.
+    /// Of the versions at or below this CSN, only the newest of each row is needed (PINS-1). May
+    /// lag.
     pub(crate) fn watermark(&self) -> Csn {
         Csn(self.watermark.load(Ordering::Acquire))
     }
 
-    /// Brings the watermark up to date, from figures that are cheap to read, unless another thread
-    /// is doing so: commits do not wait for each other here.
+    /// Updates the watermark from figures that are cheap to read. Skips the update if another
+    /// thread is in it, so that commits do not wait for each other here.
     pub(crate) fn refresh(&self) -> Csn {
         let horizon = self.horizon.low_watermark();
         match self.advancing.try_lock() {
@@ -93,15 +93,15 @@ impl Pins {
         }
     }
 
-    /// The caller has the lock.
+    /// The caller holds `advancing`.
     fn advance(&self, horizon: Csn) -> Csn {
         let least = self.shards.iter().map(|shard| shard.least.load(Ordering::SeqCst)).min();
         let watermark = horizon.0.min(least.unwrap_or(NONE));
         Csn(self.watermark.fetch_max(watermark, Ordering::AcqRel).max(watermark))
     }
 
-    /// The live and the pinned snapshots, ascending and each once; with a watermark that is up to
-    /// date.
+    /// The live and the pinned snapshots, ascending, without duplicates. Also updates the
+    /// watermark.
     pub(crate) fn live(&self, out: &mut Vec<Csn>) {
         self.horizon.live_snapshots(out);
         {

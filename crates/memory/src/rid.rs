@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 /// The stable number of a row within its table: a slot of the table's indirection array, and the
-/// slot's generation. It stays the same for as long as the row exists (HiEngine, section 4.1).
+/// slot's generation. It does not change while the row exists (HiEngine, section 4.1).
 ///
 /// ```text
 /// bits 0..36   slot, from 0
@@ -21,7 +21,7 @@ impl Rid {
     /// The largest number of slots in a table.
     pub const SLOTS_MAX: u64 = 1 << SLOT_BITS;
 
-    /// The RID of a slot in a generation, which wraps around.
+    /// The RID of a slot in a generation. Generations wrap around.
     ///
     /// # Panics
     /// If the slot is not below [`Rid::SLOTS_MAX`].
@@ -32,7 +32,7 @@ impl Rid {
         Rid(NonZeroU64::new(MARK | generation << SLOT_BITS | slot).expect("it has the mark"))
     }
 
-    /// The RID with these bits, or `None` if they are none.
+    /// The RID with these bits, or `None` if the mark is missing.
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Rid> {
         (bits & MARK != 0).then(|| NonZeroU64::new(bits).map(Rid)).flatten()

@@ -1,12 +1,12 @@
 //! A table's indirection array: it maps slots to rows, in partitions (HiEngine, section 4.1).
 //!
-//! A partition has 2^20 entries of 8 bytes in reserved address space; the system gives memory to
-//! its pages when they are first written. Partitions are found through a directory of two levels.
+//! A partition has 2^20 entries of 8 bytes in reserved address space. The operating system
+//! allocates a page of it at the first write. A directory of two levels points to the partitions.
 //!
 //! - **ROWS-1 (stable).** A slot that was allocated is not allocated again until it is freed.
 //! - **ROWS-2 (locked).** One thread at a time holds an entry's lock. Readers take no lock.
-//! - **ROWS-3 (dirty).** If a thread changes an entry under its lock, the entry's page is dirty
-//!   from before the lock's release until a checkpoint takes the mark.
+//! - **ROWS-3 (dirty).** If a thread changes an entry under its lock, it marks the entry's page
+//!   dirty before it releases the lock. The page stays dirty until a checkpoint takes the mark.
 //! - **ROWS-4 (charged).** Every page with a slot that was ever allocated is charged to the budget.
 
 #![allow(unsafe_code)] // A leaf: words in mapped memory.
@@ -33,22 +33,23 @@ pub(crate) const PAGE_ENTRIES: u64 = 512;
 const PAGE_BYTES: usize = PAGE_ENTRIES as usize * 8;
 #[cfg(not(loom))]
 const PARTITION_BITS: u32 = 20;
-/// Loom's words are not zeroed memory: a model makes all entries of its one partition.
+/// Loom's atomics cannot be zeroed memory, so a model constructs all entries of its one partition.
 #[cfg(loom)]
 const PARTITION_BITS: u32 = 9;
 const PARTITION_ENTRIES: u64 = 1 << PARTITION_BITS;
 const PARTITION_PAGES: u64 = PARTITION_ENTRIES / PAGE_ENTRIES;
 /// Partitions of a directory's second level.
 const DIRECTORY: usize = 256;
-/// Lists of free slots, so that threads rarely meet.
+/// Lists of free slots; several, so that threads rarely contend for one.
 const FREE_LISTS: usize = 8;
-/// Slots that a list takes at a time. They lie together, as do the rows that a thread inserts.
+/// Slots that a list takes at a time. They are adjacent, so that rows inserted by one thread are
+/// adjacent.
 const TAKEN_AT_ONCE: u64 = 32;
-/// Looks at a lock before the thread gives its core up.
+/// How often a thread tries a lock before it yields its core.
 const SPINS: u32 = 64;
 
 struct Partition {
-    /// Released to the system as a whole.
+    /// Never shrinks; unmapped with the partition.
     #[cfg(not(loom))]
     memory: MmapMut,
     #[cfg(loom)]
@@ -83,8 +84,8 @@ impl Partition {
     #[cfg(not(loom))]
     fn entry(&self, at: u64) -> &RowEntry {
         debug_assert!(at < PARTITION_ENTRIES);
-        // SAFETY: the memory has PARTITION_ENTRIES entries, which are only used as atomic words,
-        // and is aligned to a page. Zeroed memory is an empty entry.
+        // SAFETY: the memory has PARTITION_ENTRIES entries, is aligned to a page, and is only
+        // accessed as atomic words. Zeroed memory is an empty entry.
         unsafe { &*self.memory.as_ptr().cast::<RowEntry>().add(at as usize) }
     }
 }
@@ -125,7 +126,7 @@ impl RowEntry {
     }
 }
 
-/// An entry whose lock this thread has. Dropping it releases the lock.
+/// An entry that this thread has locked. Dropping it releases the lock.
 pub(crate) struct LockedRow<'r> {
     rows: &'r Rows,
     entry: &'r RowEntry,
@@ -142,19 +143,19 @@ impl LockedRow<'_> {
         self.slot
     }
 
-    /// What the entry points to from now on, for readers too.
+    /// Changes the entry. Readers see the new word at once.
     pub(crate) fn set(&mut self, word: Word) {
         self.set_as_it_was(word);
         self.mark();
     }
 
-    /// As [`LockedRow::set`], where a checkpoint would write the same as before.
+    /// As [`LockedRow::set`], but does not mark the page: a checkpoint would write the same entry.
     pub(crate) fn set_as_it_was(&mut self, word: Word) {
         self.word = word;
         self.entry.0.store(word.locked().0, Ordering::Release);
     }
 
-    /// Has the next checkpoint write the entry's page.
+    /// Marks the entry's page dirty, so that the next checkpoint writes it.
     pub(crate) fn mark(&self) {
         self.rows.mark(self.slot / PAGE_ENTRIES);
     }
@@ -174,25 +175,26 @@ struct FreeSlots {
     fresh: std::ops::Range<u64>,
 }
 
-/// Slots of a checkpoint that have no row.
+/// The slots of a checkpoint that have no row.
 pub(crate) struct EmptySlots {
-    /// One for each slot before `end`, set if the slot is empty.
+    /// One bit for each slot before `end`, set if the slot is empty.
     bits: Vec<u64>,
     end: u64,
 }
 
 impl EmptySlots {
-    /// Whether a slot is one of the checkpoint's, with a row or without.
+    /// Whether the checkpoint has the slot, with or without a row.
     pub(crate) fn cover(&self, slot: u64) -> bool {
         slot < self.end
     }
 
-    /// How many slots have rows.
+    /// The number of slots with rows.
     pub(crate) fn rows(&self) -> u64 {
         self.end - self.bits.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>()
     }
 
-    /// The slots, the last one first, in these generations, or else in the first.
+    /// The empty slots in descending order, with their generations; 0 for a slot that is not in
+    /// `generations`.
     pub(crate) fn with_generations(&self, generations: &[(u64, u32)]) -> Vec<(u64, u32)> {
         let generations: FxHashMap<u64, u32> = generations.iter().copied().collect();
         let is_empty = |slot: &u64| self.bits[*slot as usize / 64] & 1 << (slot % 64) != 0;
@@ -265,10 +267,10 @@ impl PageLoad<'_> {
 pub(crate) struct Rows {
     directory: Box<[OnceLock<Box<[OnceLock<Partition>]>>]>,
     free: Box<[Mutex<FreeSlots>]>,
-    /// Slots from here on were never taken.
+    /// The first slot that was never taken.
     end: AtomicU64,
     budget: Budget,
-    /// For pages with slots before `end`.
+    /// The charge for pages with slots before `end`.
     charge: Mutex<Charge>,
 }
 
@@ -283,17 +285,17 @@ impl Rows {
         }
     }
 
-    /// Slots from here on were never taken.
+    /// The first slot that was never taken.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Bytes of memory that are charged.
+    /// Bytes that are charged to the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.charge.lock().bytes()
     }
 
-    /// The entry of a slot that was taken; `None` of one that never was.
+    /// The entry of a slot. `None` if the slot's partition does not exist.
     #[inline]
     pub(crate) fn entry(&self, slot: u64) -> Option<&RowEntry> {
         let partition = self.partition(slot >> PARTITION_BITS)?;
@@ -313,14 +315,14 @@ impl Rows {
         second[number % DIRECTORY].get_or_init(Partition::map)
     }
 
-    /// Locks the entry of a slot that was taken.
+    /// Locks the entry of a slot, which must have been taken.
     pub(crate) fn lock(&self, slot: u64) -> LockedRow<'_> {
         let entry = self.entry(slot).expect("a slot that was taken");
         let word = entry.lock();
         LockedRow { rows: self, entry, slot, word }
     }
 
-    /// As [`Rows::lock`], unless another thread has the lock.
+    /// As [`Rows::lock`], but returns `None` if another thread holds the lock.
     pub(crate) fn try_lock(&self, slot: u64) -> Option<LockedRow<'_>> {
         let entry = self.entry(slot)?;
         let word = entry.try_lock()?;
@@ -350,7 +352,8 @@ impl Rows {
         }
     }
 
-    /// Some freed slots of other lists: the thread that collects deleted rows inserts none.
+    /// Takes some freed slots of other lists. The thread that collects deleted rows inserts none,
+    /// so its list would only grow.
     fn freed_elsewhere(&self, own: usize) -> Vec<(u64, u32)> {
         let others = (1..FREE_LISTS).map(|step| &self.free[(own + step) % FREE_LISTS]);
         for list in others {
@@ -362,7 +365,8 @@ impl Rows {
         Vec::new()
     }
 
-    /// More slots at the array's end. No lock is held while the budget asks others to give way.
+    /// Adds slots at the array's end. It holds no lock while it charges the budget, because that
+    /// may evict.
     fn grow(&self) -> std::ops::Range<u64> {
         let begin = self.end.fetch_add(TAKEN_AT_ONCE, Ordering::AcqRel);
         let end = begin + TAKEN_AT_ONCE;
@@ -375,7 +379,7 @@ impl Rows {
         begin..end
     }
 
-    /// Gives a slot back whose entry is empty. No reader has its RID any more.
+    /// Frees a slot. Its entry is empty, and no reader has its RID any more.
     pub(crate) fn free(&self, rid: Rid) {
         let next = rid.generation().wrapping_add(1);
         self.free[stripe() % FREE_LISTS].lock().freed.push((rid.slot(), next));
@@ -390,12 +394,12 @@ impl Rows {
         }
     }
 
-    /// Marks every page with slots.
+    /// Marks every page that has slots.
     pub(crate) fn mark_all(&self) {
         (0..self.end().div_ceil(PAGE_ENTRIES)).for_each(|page| self.mark(page));
     }
 
-    /// Takes the mark of a page: whether it was dirty.
+    /// Clears the mark of a page, and returns whether the page was dirty.
     pub(crate) fn take_mark(&self, page: u64) -> bool {
         let Some(partition) = self.partition(page / PARTITION_PAGES) else { return false };
         let page = page % PARTITION_PAGES;
@@ -403,7 +407,7 @@ impl Rows {
         word.load(Ordering::Acquire) & bit != 0 && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
 
-    /// Marks a page again whose mark was taken, as it could not be written.
+    /// Marks a page again that a checkpoint could not write after it took the mark.
     pub(crate) fn mark_again(&self, page: u64) {
         self.mark(page);
     }
@@ -413,7 +417,7 @@ impl Rows {
         PageLoad { rows: self, is_loaded: Vec::new(), empty: Vec::new() }
     }
 
-    /// Gives slots back with the generations that they have next. The last one is taken first.
+    /// Frees slots, given with their next generations. Writers take the last one first.
     pub(crate) fn free_all(&self, slots: Vec<(u64, u32)>) {
         self.free[0].lock().freed.extend(slots);
     }

@@ -1,15 +1,16 @@
-//! The log segments that contain rows: the short handles by which places name them, and their live
-//! bytes.
+//! The log segments that contain rows: their handles, which are short numbers in places, and their
+//! live bytes.
 //!
-//! - **SEGMENT-1 (live).** A segment's live bytes are those of the records whose places are in a
-//!   version in memory or in an entry of an array.
+//! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of the records whose places are in
+//!   a version in memory or in an entry of an array.
 //! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
-//!   that began after that is durable. So no checkpoint that an opening may read names it.
-//! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to
-//!   the table and the key that were requested.
+//!   that began after its last ones went is durable. So no checkpoint that an opening may read
+//!   names it.
+//! - **SEGMENT-3 (no answer from other bytes).** A read verifies the record, and returns it only if
+//!   it belongs to the requested table and key.
 //! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
-//!   released fails: the redo log may have overwritten the file. The segment has no rows any more,
-//!   so the next lookup finds the row elsewhere.
+//!   released fails: the redo log may have overwritten the file. The segment has no live rows any
+//!   more, so the next lookup finds the row elsewhere.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +24,7 @@ use spillway_storage::plog::KeptSegments;
 
 use crate::version::{HANDLES_MAX, Place, class_bytes};
 
-/// Where the file of a segment comes from.
+/// The writer of a segment's file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Origin {
     /// The redo log.
@@ -74,7 +75,7 @@ pub(crate) enum Home {
 pub(crate) struct Segment {
     pub(crate) origin: Origin,
     live: AtomicI64,
-    /// The checkpoint that had begun last when it came to have no live bytes.
+    /// The last checkpoint that had begun when the segment lost its last live bytes.
     died_in: AtomicU64,
     home: Mutex<Home>,
     file: RwLock<Option<Arc<dyn File>>>,
@@ -110,15 +111,15 @@ pub(crate) trait CompactedFiles: Send + Sync {
     fn remove(&self, number: u64) -> Result<()>;
 }
 
-/// Handles of the second and the third level of the table.
+/// Entries of a node of the handle table's second and third level.
 const LEVEL: usize = 256;
 
 #[derive(Default)]
 struct Known {
     handles: FxHashMap<Origin, u32>,
-    /// Handles from here on were never given.
+    /// The first handle that was never given.
     next: u32,
-    /// Handles below that are free.
+    /// Free handles below `next`.
     free: Vec<u32>,
 }
 
@@ -128,17 +129,17 @@ fn level<T>(len: usize) -> Level<T> {
     (0..len).map(|_| OnceLock::new()).collect()
 }
 
-/// All segments. The module's page says what it guarantees.
+/// All segments. The module's page states the guarantees.
 pub(crate) struct Segments {
     table: Level<Level<Level<Segment>>>,
     known: RwLock<Known>,
     log: Arc<dyn KeptSegments>,
     compacted: Box<dyn CompactedFiles>,
-    /// Backups that copy segments.
+    /// The number of backups that are copying segments.
     pins: AtomicUsize,
-    /// Segments have left the redo log, and their lengths were not noted.
+    /// Whether segments have left the redo log whose lengths are not noted yet.
     left_log: AtomicBool,
-    /// The last checkpoint that has begun, and the last that is durable.
+    /// The last checkpoint that has begun; `durable` is the last that is durable.
     begun: AtomicU64,
     durable: AtomicU64,
 }
@@ -161,7 +162,7 @@ impl Segments {
         }
     }
 
-    /// The handle of a segment, a new one if it has none.
+    /// The handle of a segment. Gives it one if it has none.
     pub(crate) fn handle(&self, origin: Origin) -> u32 {
         if let Some(handle) = self.known.read().handles.get(&origin) {
             return *handle;
@@ -188,8 +189,8 @@ impl Segments {
         known.handles.insert(origin, handle);
     }
 
-    /// Gives segments the handles that a checkpoint names them by. Of the others, those below are
-    /// free. `false` if one is given twice, or is none.
+    /// Gives segments the handles that they have in a checkpoint. Unused handles below the largest
+    /// become free. `false` if a handle or a segment occurs twice, or a handle is too large.
     pub(crate) fn restore(&self, segments: &[(u32, Origin)]) -> bool {
         let known = &mut *self.known.write();
         let mut handles: Vec<u32> = segments.iter().map(|(handle, _)| *handle).collect();
@@ -211,7 +212,7 @@ impl Segments {
         true
     }
 
-    /// The segment that has a handle.
+    /// The segment with a handle.
     pub(crate) fn get(&self, handle: u32) -> Option<&Segment> {
         let (first, second, third) = split(handle);
         self.table.get(first)?.get()?[second].get()?[third].get()
@@ -233,7 +234,7 @@ impl Segments {
         (0..count).filter_map(|handle| Some((handle, self.get(handle)?)))
     }
 
-    /// A record is named by one place more.
+    /// Counts one more place that names a record.
     pub(crate) fn add_live(&self, place: Place) {
         self.of(place.handle).live.fetch_add(class_bytes(place.class) as i64, Ordering::AcqRel);
     }
@@ -263,7 +264,7 @@ impl Segments {
         self.begun.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// A checkpoint is durable, and those before it are not read again.
+    /// Notes that a checkpoint is durable: no opening reads an earlier one.
     pub(crate) fn end_checkpoint(&self, number: u64) {
         self.durable.fetch_max(number, Ordering::AcqRel);
     }
@@ -275,7 +276,7 @@ impl Segments {
             && segment.live() == 0
     }
 
-    /// Bytes of kept segments that have no row any more, and can be released after a checkpoint.
+    /// Bytes of kept segments without live bytes that wait for a checkpoint before their release.
     pub(crate) fn bytes_waiting(&self) -> u64 {
         self.kept()
             .filter(|(segment, _)| segment.live() == 0 && !self.is_dead(segment))
@@ -283,12 +284,12 @@ impl Segments {
             .sum()
     }
 
-    /// Whether some kept segment can be released.
+    /// Whether a kept segment can be released now.
     pub(crate) fn has_dead(&self) -> bool {
         !self.is_pinned() && self.kept().any(|(segment, _)| self.is_dead(segment))
     }
 
-    /// The kept segments, with their bytes once these are known.
+    /// The kept segments whose lengths are known, with these lengths.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (&Segment, u64)> {
         self.iter().filter_map(|(_, segment)| match segment.home() {
             Home::Kept(bytes @ 1..) => Some((segment, bytes)),
@@ -296,12 +297,12 @@ impl Segments {
         })
     }
 
-    /// Whether a checkpoint may name a segment as the place of a row.
+    /// Whether a checkpoint may have places in a segment.
     pub(crate) fn was_alive_in(&self, segment: &Segment, checkpoint: u64) -> bool {
         segment.live() > 0 || segment.died_in.load(Ordering::Acquire) >= checkpoint
     }
 
-    /// From now on, until [`Segments::unpin`], nothing is released.
+    /// Prevents the release of segments until [`Segments::unpin`].
     pub(crate) fn pin(&self) {
         self.pins.fetch_add(1, Ordering::SeqCst);
     }
@@ -314,7 +315,7 @@ impl Segments {
         self.pins.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether a segment that leaves the redo log is kept.
+    /// Decides whether the engine keeps a segment that leaves the redo log.
     pub(crate) fn keep(&self, lane: u32, segment: u64) -> bool {
         let Some(segment) = self.find(Origin::Log { lane, segment }) else { return false };
         if self.is_dead(segment) && !self.is_pinned() {
@@ -322,7 +323,7 @@ impl Segments {
             *segment.file.write() = None;
             return false;
         }
-        // Its length is looked at once the file has left the log.
+        // `note_kept` notes its length once the file has left the log.
         segment.set_home(Home::Kept(0));
         self.left_log.store(true, Ordering::Release);
         true
@@ -352,8 +353,8 @@ impl Segments {
         Ok(unknown)
     }
 
-    /// Releases a segment's file. `false` if the segment is still in the redo log, although it was
-    /// to leave it: then it is released later.
+    /// Releases a segment's file. `false` if the segment has not left the redo log after all: then
+    /// it is released later.
     pub(crate) fn release(&self, segment: &Segment) -> Result<bool> {
         let removed = self.remove(segment.origin)?;
         if removed {
@@ -371,7 +372,7 @@ impl Segments {
         }
     }
 
-    /// The file of a segment.
+    /// The file of a segment, which it opens if necessary.
     pub(crate) fn file(&self, handle: u32) -> Result<Arc<dyn File>> {
         let segment = self.of(handle);
         if let Some(file) = &*segment.file.read() {
@@ -389,8 +390,8 @@ impl Segments {
         Ok(opened)
     }
 
-    /// Reads the record at a place into `buffer`. With `wait`, it may wait for a device; otherwise
-    /// it takes only what the system has in memory, or answers `None`.
+    /// Reads the record at a place into `buffer`. With `wait`, it may wait for a device. Otherwise
+    /// it returns `None` unless the page cache has all of the record.
     pub(crate) fn read<'b>(
         &self,
         place: Place,
@@ -412,15 +413,15 @@ impl Segments {
         self.verify(place, buffer).map(Some)
     }
 
-    /// The file of a record, and how many bytes to read of it.
+    /// The file of a record, and the number of bytes to read.
     pub(crate) fn file_and_len(&self, place: Place) -> Result<(Arc<dyn File>, usize)> {
         let file = self.file(place.handle)?;
-        // A class has a little more than its record, which may be the last of its file.
+        // The class's size may exceed the record's, and the record may be the last of its file.
         let behind = file.len()?.saturating_sub(u64::from(place.offset));
         Ok((file, class_bytes(place.class).min(behind) as usize))
     }
 
-    /// The record in bytes that were read at a place (SEGMENT-3, SEGMENT-4).
+    /// Verifies the record in bytes that were read at a place (SEGMENT-3, SEGMENT-4).
     pub(crate) fn verify<'b>(&self, place: Place, bytes: &'b [u8]) -> Result<RowRecord<'b>> {
         if self.of(place.handle).home() == Home::Released {
             return Err(self.at(place, &Error::corruption("the segment was released")));
@@ -428,7 +429,7 @@ impl Segments {
         read_row_record(bytes).map_err(|error| self.at(place, &error))
     }
 
-    /// An error with where it was met.
+    /// An error with the segment and offset where it occurred.
     pub(crate) fn at(&self, place: Place, error: &Error) -> Error {
         let origin = self.of(place.handle).origin;
         Error::corruption(format!("{origin}, byte {}: {error}", place.offset))

@@ -1,16 +1,17 @@
-//! Memory for versions and for nodes of indexes: objects of many sizes in pages that are charged to
+//! The allocator of versions and index nodes: objects of many sizes in pages that are charged to
 //! the budget.
 //!
 //! A page of [`PAGE_BYTES`] holds objects of one size. Pages belong to *shards*, so that threads
-//! rarely contend; a freed object returns to the shard of its page. A page without objects
-//! immediately returns its memory to the system and its charge to the budget. Larger objects come
-//! from the global allocator and are charged one by one.
+//! rarely contend; a freed object returns to the shard of its page. Once its last object is freed,
+//! a page immediately returns its memory to the operating system and its charge to the budget.
+//! Objects larger than [`OBJECT_MAX`] come from the global allocator and are charged individually.
 //!
 //! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
-//!   charged to the budget. No lock is held while the budget asks its holders to free memory.
+//!   charged to the budget. The allocator holds no lock while the budget asks its users to free
+//!   memory.
 //! - **SLAB-3 (pages come back).** Once all objects of a page are freed, the page's memory is
-//!   returned to the system. All memory is once the slabs are dropped.
+//!   returned to the system. Dropping the slabs returns all memory.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
@@ -27,15 +28,16 @@ use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a page's header.
 const HEADER_BYTES: usize = size_of::<PageHeader>().next_multiple_of(64);
-/// The smallest object, which bounds how many fit into a page.
+/// The smallest object. It bounds the number of objects in a page.
 const OBJECT_MIN: usize = 16;
 const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
 /// The largest object of a page.
 const OBJECT_MAX: usize = 8 << 10;
-/// Objects are aligned to so many bytes.
+/// Alignment of objects, in bytes.
 pub(crate) const ALIGN: usize = 8;
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
-/// Address space is reserved for so many times the budget: it is exceeded for a while at times.
+/// Reserved address space, as a multiple of the budget. Allocations may exceed the budget for a
+/// while.
 const RESERVE_TIMES: usize = 4;
 const RESERVE_MIN: usize = 256 << 20;
 const RESERVE_MAX: usize = 1 << 42;
@@ -68,13 +70,14 @@ struct PageHeader {
     class: u32,
     /// Objects that are allocated.
     used: u32,
-    /// Objects from here on were never allocated.
+    /// The first object that was never allocated.
     fresh: u32,
     /// Offset of the first freed object, which holds the offset of the next; 0 ends the list.
     free: u32,
-    /// Its place in its shard's list of pages with room, or [`NOT_LISTED`].
+    /// The page's position in its shard's list of pages with room, or [`NOT_LISTED`].
     listed: u32,
-    /// Somebody looks at its objects: it takes no new ones and is not returned.
+    /// A caller of [`Slabs::pin_page`] reads the page's objects. The page takes no new objects and
+    /// is not returned.
     pinned: bool,
     /// Which objects are allocated.
     allocated: [u64; OBJECTS_MAX.div_ceil(64)],
@@ -91,7 +94,7 @@ impl PageHeader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Page(NonNull<PageHeader>);
 
-// SAFETY: who may touch a page's header and its free objects is said by its shard's lock.
+// SAFETY: the lock of the page's shard protects the header and the free objects.
 unsafe impl Send for Page {}
 
 #[derive(Default)]
@@ -100,9 +103,9 @@ struct SlabShard {
     open: Vec<Vec<Page>>,
 }
 
-/// Pages, in one piece of address space.
+/// All pages, in one range of address space.
 struct Pages {
-    /// Released to the system as a whole.
+    /// Unmapped when the slabs are dropped.
     mapping: MmapMut,
     base: NonNull<u8>,
     most: usize,
@@ -111,14 +114,14 @@ struct Pages {
 
 struct PagesState {
     free: Vec<u32>,
-    /// For each page that was ever in use, one more than its shard's number, or 0.
+    /// For each page that was ever in use, its shard's number plus one; 0 if it is free.
     owners: Vec<u32>,
     charge: Charge,
 }
 
-// SAFETY: the address is of plain memory; who may touch which page is said by `Slabs`.
+// SAFETY: the address is of plain memory, and `Slabs` controls the access to each page.
 unsafe impl Send for Pages {}
-// SAFETY: as above; the rest is under its lock.
+// SAFETY: as above; a lock protects the rest.
 unsafe impl Sync for Pages {}
 
 /// Objects that are too large for a page.
@@ -128,13 +131,13 @@ struct Large {
     objects: FxHashMap<usize, usize>,
 }
 
-/// Allocates objects. The module's page says what it guarantees.
+/// Allocates objects. The module's page states the guarantees.
 pub(crate) struct Slabs {
     pages: Pages,
     shards: Box<[Mutex<SlabShard>]>,
     budget: Budget,
     large: Mutex<Large>,
-    /// Bytes of objects, as they were asked for.
+    /// Bytes of objects, as requested.
     bytes: AtomicUsize,
 }
 
@@ -172,12 +175,12 @@ impl Slabs {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that are charged.
+    /// Bytes that are charged to the budget.
     pub(crate) fn charged_bytes(&self) -> usize {
         self.pages.state.lock().charge.bytes() + self.large.lock().charge.bytes()
     }
 
-    /// Memory for an object.
+    /// Allocates an object.
     pub(crate) fn allocate(&self, bytes: usize) -> NonNull<u8> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if bytes > OBJECT_MAX {
@@ -200,7 +203,7 @@ impl Slabs {
             pinned: false,
             allocated: [0; OBJECTS_MAX.div_ceil(64)],
         };
-        // SAFETY: nobody else has the page.
+        // SAFETY: no other thread has the page.
         unsafe { page.0.write(header) };
         self.pages.state.lock().owners[self.number_of(page)] = number as u32 + 1;
         let mut shard = shard.lock();
@@ -211,12 +214,12 @@ impl Slabs {
     /// Frees an object.
     ///
     /// # Safety
-    /// It was allocated here with this size and is used no more.
+    /// The object was allocated here with this size and is not used any more.
     pub(crate) unsafe fn free(&self, object: NonNull<u8>, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if bytes > OBJECT_MAX {
             let mut large = self.large.lock();
-            // First, so that nobody finds it by its address any more.
+            // First, so that `large_objects` does not find it any more.
             large.objects.remove(&(object.as_ptr() as usize));
             // SAFETY: `allocate_large` made it with this layout.
             unsafe { dealloc(object.as_ptr(), large_layout(bytes)) };
@@ -225,7 +228,7 @@ impl Slabs {
             return;
         }
         let page = page_of(object);
-        // SAFETY: the page has an object, so that it is one; its shard does not change meanwhile.
+        // SAFETY: the page is in use, as it has an object; its shard does not change meanwhile.
         let number = unsafe { (&raw const (*page.0.as_ptr()).shard).read() } as usize;
         let emptied = free_in(&mut self.shards[number].lock(), page, object);
         if emptied {
@@ -236,7 +239,8 @@ impl Slabs {
     fn allocate_large(&self, bytes: usize) -> NonNull<u8> {
         let charge = self.budget.charge(Use::Rows, bytes);
         let layout = large_layout(bytes);
-        // SAFETY: the layout is not empty. Zeroed, as eviction may look at it before it is written.
+        // SAFETY: the layout is not empty. Zeroed, because eviction may read it before it is
+        // written.
         let object = unsafe { alloc_zeroed(layout) };
         let object = NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout));
         let mut large = self.large.lock();
@@ -246,7 +250,7 @@ impl Slabs {
     }
 
     fn take_page(&self) -> Page {
-        // Before the lock: those who give way return pages.
+        // Before the lock: eviction, which the charge may cause, returns pages.
         let charge = self.budget.charge(Use::Rows, PAGE_BYTES);
         let mut state = self.pages.state.lock();
         state.charge.join(charge);
@@ -271,7 +275,7 @@ impl Slabs {
         let number = self.number_of(page);
         let begin = page.0.as_ptr() as usize - self.pages.mapping.as_ptr() as usize;
         let advice = UncheckedAdvice::DontNeed;
-        // SAFETY: nobody has the page, and its bytes are written before they are read.
+        // SAFETY: no thread uses the page, and its bytes are written before they are read again.
         let given = unsafe { self.pages.mapping.unchecked_advise_range(advice, begin, PAGE_BYTES) };
         debug_assert!(given.is_ok(), "the system takes pages back");
         let mut state = self.pages.state.lock();
@@ -281,15 +285,15 @@ impl Slabs {
         state.charge.resize(left);
     }
 
-    /// Pages that were ever in use have numbers below this one.
+    /// The number of pages that were ever in use. Their numbers are below it.
     pub(crate) fn pages(&self) -> usize {
         self.pages.state.lock().owners.len()
     }
 
-    /// Lists the objects of a page into `objects`, and keeps the page from taking new ones and from
-    /// being returned until [`Slabs::unpin_page`]. Objects may be listed that are not written yet,
-    /// and they may be freed meanwhile: their memory stays objects of this size. `false` if the
-    /// page is not in use, or pinned.
+    /// Lists the objects of a page into `objects`. Until [`Slabs::unpin_page`], the page takes no
+    /// new objects and is not returned. A listed object may not be written yet, and its owner may
+    /// free it meanwhile: its memory stays an object of this size. `false` if the page is not in
+    /// use, or is pinned already.
     pub(crate) fn pin_page(&self, number: usize, objects: &mut Vec<NonNull<u8>>) -> bool {
         objects.clear();
         let owner = |state: &PagesState| state.owners.get(number).copied().unwrap_or(0);
@@ -302,7 +306,7 @@ impl Slabs {
             return false;
         }
         let page = self.page(number);
-        // SAFETY: its shard is locked, and does not change while the page has objects.
+        // SAFETY: its shard is locked, and the shard does not change while the page has objects.
         let header = unsafe { &mut *page.0.as_ptr() };
         if header.used == 0 || header.pinned {
             return false;
@@ -326,8 +330,8 @@ impl Slabs {
         !self.large.lock().objects.is_empty()
     }
 
-    /// Shows the objects that are too large for a page. They are not freed while they are shown,
-    /// and may not be written yet.
+    /// Calls `visit` for each object that is too large for a page. Objects are not freed during the
+    /// call, and may not be written yet.
     pub(crate) fn large_objects(&self, visit: &mut dyn FnMut(NonNull<u8>)) {
         for address in self.large.lock().objects.keys() {
             let object = std::ptr::with_exposed_provenance_mut(*address);
@@ -360,12 +364,12 @@ impl Slabs {
 }
 
 impl Drop for Slabs {
-    /// Frees the larger objects that still have owners: the pages go with their mapping.
+    /// Frees the large objects that still have owners. The mapping frees the pages.
     fn drop(&mut self) {
         for (address, bytes) in self.large.lock().objects.drain() {
             let object: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
             // SAFETY: `allocate_large` made it with this layout, and `free` would have removed it.
-            // Its owner uses it through the slabs, which nobody has any more.
+            // Owners use it through the slabs, which are being dropped.
             unsafe { dealloc(object, large_layout(bytes)) };
         }
     }
@@ -408,7 +412,7 @@ fn allocate_in(shard: &mut SlabShard, class: usize) -> Option<NonNull<u8>> {
     let bytes = class_bytes(class);
     let offset = if header.free != 0 {
         let offset = header.free as usize;
-        // SAFETY: a freed object, which holds the offset of the next.
+        // SAFETY: the offset is of a freed object, which holds the offset of the next.
         header.free = unsafe { page.0.cast::<u8>().add(offset).cast::<u32>().read() };
         offset
     } else {
@@ -426,7 +430,7 @@ fn allocate_in(shard: &mut SlabShard, class: usize) -> Option<NonNull<u8>> {
     Some(unsafe { page.0.cast::<u8>().add(offset) })
 }
 
-/// Whether the page has become empty; then it is no longer the shard's.
+/// Frees an object. Returns whether the page has become empty; it then leaves the shard.
 fn free_in(shard: &mut SlabShard, page: Page, object: NonNull<u8>) -> bool {
     let offset = object.as_ptr() as usize & (PAGE_BYTES - 1);
     // SAFETY: its shard is locked by the caller.

@@ -1,7 +1,7 @@
-//! Memory of versions, and the readers that keep it from being freed.
+//! Allocation of versions, and reclamation once their readers have left.
 //!
 //! - **STORE-1.** A version that a pinned reader found is not freed before the reader unpins.
-//! - **STORE-2.** A version whose place is not known is never retired: the engine still has to
+//! - **STORE-2.** A version whose place is not known is never retired, because the engine will
 //!   write the place into it.
 
 #![allow(unsafe_code)] // Versions behind pointers.
@@ -23,27 +23,27 @@ use crate::table::Table;
 use crate::version::{Fields, Version};
 
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
-/// Retired things after which a thread sees whether some can be freed.
+/// Retired objects in a list after which a thread tries to free some.
 const RELEASE_AT: usize = 64;
 
-/// What readers may still be looking at.
+/// An unlinked object that readers may still use.
 pub(crate) enum Retired {
     Version(NonNull<Version>),
     /// A slot whose row was removed.
     Slot(Arc<Table>, Rid),
 }
 
-// SAFETY: a retired version belongs to whoever has this, once its readers have left.
+// SAFETY: the holder of this owns the retired version once its readers have left.
 unsafe impl Send for Retired {}
 
-/// A version that is in a chain, or that its writer has not published.
+/// A version that is in a chain or not published yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct VersionRef(pub(crate) NonNull<Version>);
 
-// SAFETY: versions are shared: what changes in them is atomic.
+// SAFETY: versions are shared, and their mutable fields are atomic.
 unsafe impl Send for VersionRef {}
 
-/// The store. The module's page says what it guarantees.
+/// The store. The module's page states the guarantees.
 pub(crate) struct Store {
     pub(crate) slabs: Slabs,
     /// Shared with the indexes.
@@ -66,7 +66,7 @@ impl Store {
         self.epochs.pin()
     }
 
-    /// Makes a version that nobody else knows.
+    /// Allocates and writes a version that is not published yet.
     pub(crate) fn make(&self, fields: &Fields<'_>) -> NonNull<Version> {
         let memory = self.slabs.allocate(Version::bytes_for(&fields.content));
         // SAFETY: the memory was allocated with this size.
@@ -75,12 +75,12 @@ impl Store {
 
     /// Frees a version that was never published.
     pub(crate) fn discard(&self, version: NonNull<Version>) {
-        // SAFETY: it was made by `make`, and nobody else knows it.
+        // SAFETY: `make` made it, and no other thread has a pointer to it.
         unsafe { self.free(version) };
     }
 
     /// # Safety
-    /// It was made by [`Store::make`], and nobody uses it any more.
+    /// [`Store::make`] made it, and no thread uses it any more.
     unsafe fn free(&self, version: NonNull<Version>) {
         // SAFETY: it is still a version.
         let bytes = unsafe { version.as_ref() }.bytes();
@@ -91,20 +91,20 @@ impl Store {
     /// The version behind a pointer that was found under this pin (STORE-1).
     pub(crate) fn version<'p>(&self, at: NonNull<Version>, pin: &'p Pin<'_>) -> &'p Version {
         debug_assert!(pin.is_of(&self.epochs), "a pin of this store");
-        // SAFETY: a version that was found under a pin is not freed before the pin goes, which the
-        // reference does not outlive.
+        // SAFETY: a version that was found under a pin is not freed before the pin is dropped, and
+        // the reference does not outlive the pin.
         unsafe { at.as_ref() }
     }
 
-    /// The table and the slot of what lies in an object of a pinned page. It may not be written
-    /// yet: the caller sees whether the slot's entry points to it.
+    /// The table and the slot of the version in an object of a pinned page. The version may not be
+    /// written yet: the caller must check that the slot's entry points to it.
     pub(crate) fn owner(&self, object: NonNull<u8>) -> (u32, u64) {
-        // SAFETY: an object of a pinned page has room for a header, of which only a word is read
-        // that is atomic for its writers, too.
+        // SAFETY: an object of a pinned page has room for a header. The call reads one word of it,
+        // which writers access atomically too.
         unsafe { Version::owner_at(object.cast()) }
     }
 
-    /// Frees things once their readers have left. They can be found no more.
+    /// Frees objects once their readers have left. The caller has unlinked them.
     pub(crate) fn retire(&self, things: impl IntoIterator<Item = Retired>) {
         let mut limbo = self.limbo[stripe() % SHARDS].lock();
         let mut bytes = 0;
@@ -121,12 +121,12 @@ impl Store {
         }
     }
 
-    /// Frees everything whose readers have left.
+    /// Frees all retired objects whose readers have left.
     pub(crate) fn release(&self) {
         self.limbo.iter().for_each(|limbo| self.release_from(&mut limbo.lock()));
     }
 
-    /// Bytes that wait for readers to leave.
+    /// Bytes of retired versions that are not freed yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Files of a checkpoint: a stream of bytes in blocks with checksums, written once and read whole.
+//! Files of a checkpoint: a stream of bytes in blocks with checksums, written once.
 //!
 //! ```text
 //! block, one after another
@@ -7,9 +7,9 @@
 //!   8  payload
 //! ```
 //!
-//! The end block has no payload. Its checksum covers its index, so the file is rejected if it has
-//! lost a block. Each checksum covers the file's number, so a block of another file is rejected.
-//! All integers are little-endian.
+//! The end block has no payload. Its checksum covers its index, so a reader detects a lost block.
+//! Each checksum covers the file's number, so a reader detects a block of another file. All
+//! integers are little-endian.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use spillway_storage::{Disk, File, OpenMode};
 const BLOCK_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 8;
 
-/// Where a block begins: the first one by default.
+/// The position of a block; by default, of the first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
-    /// In the file, in bytes.
+    /// Offset in the file, in bytes.
     pub(crate) offset: u64,
-    /// How many blocks are before it.
+    /// The number of blocks before it.
     pub(crate) index: u64,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
         Ok(Writer { file, number, position: Position::default(), block })
     }
 
-    /// Where the next bytes go; [`Writer::put`] flushes first if there is enough.
+    /// Lets `bytes` append to the buffer, and writes the buffer if it is half a block or longer.
     pub(crate) fn put(&mut self, bytes: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         bytes(&mut self.block);
         if self.block.len() >= BLOCK_BYTES / 2 {
@@ -78,13 +78,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a payload into blocks of its own, so that it can be read from its position on.
+    /// Writes a payload into blocks of its own, so that a reader can start at its position.
     pub(crate) fn write_apart(&mut self, payload: &[u8]) -> Result<()> {
         self.flush()?;
         payload.chunks(BLOCK_BYTES).try_for_each(|payload| self.write(payload))
     }
 
-    /// Where the next block goes, once what was put before is flushed.
+    /// The position of the next block. Bytes of [`Writer::put`] that are not written yet come
+    /// before it.
     pub(crate) fn position(&self) -> Position {
         self.position
     }
@@ -100,7 +101,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the end, and makes the file durable. Answers its length.
+    /// Writes the end block and makes the file durable. Returns the file's length.
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.flush()?;
         self.write(&[])?;
@@ -124,7 +125,7 @@ impl Blocks {
         Blocks::of_file(file, path.display().to_string(), number)
     }
 
-    /// As [`Blocks::open`], of a file that is open.
+    /// As [`Blocks::open`], for an open file.
     pub(crate) fn of_file(file: Arc<dyn File>, path: String, number: u64) -> Result<Blocks> {
         let len = file.len()?;
         Ok(Blocks { file, path, number, position: Position::default(), len })
@@ -135,7 +136,7 @@ impl Blocks {
         self.file.clone()
     }
 
-    /// Goes to a position.
+    /// Continues at a position.
     pub(crate) fn at(self, position: Position) -> Blocks {
         Blocks { position, ..self }
     }
@@ -153,7 +154,7 @@ impl Blocks {
     /// The length of the payload at a position, and its expected checksum.
     fn head(&self, position: Position) -> Result<(usize, u32)> {
         let Position { offset, .. } = position;
-        // A position may be that of a manifest with any bytes.
+        // The position may come from a damaged manifest.
         let fits =
             |bytes: usize| offset.checked_add(bytes as u64).is_some_and(|end| end <= self.len);
         if !fits(HEAD_BYTES) {

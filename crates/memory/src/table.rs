@@ -1,4 +1,4 @@
-//! A table: its index, its array, and the ranges that were deleted from it.
+//! A table: its index, its indirection array, and its deleted ranges.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct DeletedRange {
     pub(crate) end: Option<Vec<u8>>,
     /// The commit.
     pub(crate) csn: Csn,
-    /// Versions up to here are hidden.
+    /// The range hides versions up to this commit.
     pub(crate) upto: Csn,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct Table {
     dropped: AtomicU64,
     pub(crate) index: Index,
     pub(crate) rows: Rows,
-    /// Of a table of the last checkpoint.
+    /// None for a table that is not in the last checkpoint.
     load: Option<IndexLoad>,
     /// Whether the index has all keys.
     is_loaded: AtomicBool,
-    /// Whether there are any ranges.
+    /// Whether `ranges` is not empty.
     has_ranges: AtomicBool,
     ranges: RwLock<Arc<Vec<DeletedRange>>>,
     /// The newest commit that changed it.
@@ -63,7 +63,7 @@ impl Table {
         }
     }
 
-    /// Leaves the keys of its index to this load.
+    /// Makes `load` responsible for the keys that the index lacks.
     pub(crate) fn begin_load(&mut self, load: IndexLoad) {
         self.load = Some(load);
         self.is_loaded = AtomicBool::new(false);
@@ -79,7 +79,7 @@ impl Table {
         if self.is_loaded.load(Ordering::Acquire) { None } else { self.load.as_ref() }
     }
 
-    /// How many keys it has, loaded or not.
+    /// The number of keys, loaded or not.
     pub(crate) fn keys(&self) -> u64 {
         self.index.len() + self.load().map_or(0, IndexLoad::keys_left)
     }
@@ -98,7 +98,7 @@ impl Table {
         self.created <= snapshot && snapshot < self.dropped()
     }
 
-    /// Notes a commit that changes the table, before it does.
+    /// Notes a commit before it changes the table.
     pub(crate) fn note_change(&self, csn: Csn) {
         if self.changed.load(Ordering::Relaxed) < csn.0 {
             self.changed.fetch_max(csn.0, Ordering::AcqRel);
@@ -118,7 +118,7 @@ impl Table {
         self.has_ranges.load(Ordering::Acquire)
     }
 
-    /// Adds a range, unless it is there.
+    /// Adds a range, unless the table has it.
     pub(crate) fn add_range(&self, range: DeletedRange) {
         let mut ranges = self.ranges.write();
         if !ranges.contains(&range) {
@@ -127,7 +127,7 @@ impl Table {
         self.has_ranges.store(true, Ordering::Release);
     }
 
-    /// Forgets a range all of whose hidden versions are gone.
+    /// Removes a range, once no version is left that it hides.
     pub(crate) fn forget_range(&self, range: &DeletedRange) {
         let mut ranges = self.ranges.write();
         Arc::make_mut(&mut ranges).retain(|one| one != range);
@@ -135,17 +135,17 @@ impl Table {
         self.has_ranges.store(any, Ordering::Release);
     }
 
-    /// The ranges for a read, which takes them before it looks at versions; `None` if there are
-    /// none. A range is forgotten only once the versions that it hides are gone, so a read that
-    /// lacks the range finds none of them.
+    /// The ranges for a read, or `None` if there are none. A read takes them before it reads
+    /// versions. A range is removed only after the versions that it hides, so a read without the
+    /// range finds none of these versions.
     #[inline]
     pub(crate) fn ranges_before_read(&self) -> Option<Arc<Vec<DeletedRange>>> {
         self.has_ranges().then(|| self.ranges())
     }
 }
 
-/// The newest commit, of those that a snapshot sees, which deleted the range of a key and hides its
-/// version of this CSN; of a key without a version, any that deleted its range (E10).
+/// The newest commit visible to the snapshot that deleted a range with the key and hides this
+/// version of it. For a key without a version, any deleted range with the key counts (E10).
 pub(crate) fn hidden_by(
     ranges: &[DeletedRange],
     key: &[u8],

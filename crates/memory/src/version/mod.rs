@@ -1,4 +1,4 @@
-//! A version of a row, in memory: a header, and the value behind it.
+//! A version of a row in memory: a header, followed by the value.
 
 #![allow(unsafe_code)] // A leaf: values behind headers, in memory of the slabs.
 
@@ -11,28 +11,28 @@ mod word;
 
 pub(crate) use word::{HANDLES_MAX, Place, Target, Word, class_bytes, class_of};
 
-/// The length of a version whose value is only in the log.
+/// In `len`: the value is only in the log.
 const ABSENT: u32 = LEN;
-/// What follows the header is the key of a row that was deleted.
+/// In `len`: the version is a deletion, and the bytes after the header are the row's key.
 const DELETED: u32 = 1 << 30;
-/// It was read since eviction looked at it last.
+/// In `len`: the version was read since eviction last checked it.
 const USED: u32 = 1 << 31;
-/// The bits of the length.
+/// The bits of `len` that are the length.
 const LEN: u32 = DELETED - 1;
 const SLOT_BITS: u32 = 36;
 
 /// The header of a version. Its value follows at [`VALUE_AT`].
 ///
-/// All but `next`, `place` and `used` is written before the version is published.
+/// After publication, only `next`, `place` and the bit [`USED`] change.
 #[repr(C)]
 pub(crate) struct Version {
-    /// The next older version, or its place, or empty.
+    /// The next older version or its place; empty if there is none.
     next: AtomicU64,
     /// The place of its record once it is known; until then the record's offset within its batch
     /// and its size class, as [`InBatch`].
     place: AtomicU64,
     csn: Csn,
-    /// Table and slot. Atomic, as eviction reads it of objects that may not be written yet.
+    /// Table and slot. Atomic, because eviction also reads it in objects that are not written yet.
     owner: AtomicU64,
     /// The length of the value or the key, or [`ABSENT`]; with [`DELETED`] and [`USED`].
     len: AtomicU32,
@@ -43,7 +43,7 @@ const VALUE_AT: usize = std::mem::offset_of!(Version, len) + size_of::<AtomicU32
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = VALUE_AT;
 
-/// Where a version's record lies within its commit's batch.
+/// The position of a version's record within its commit's batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct InBatch {
     pub(crate) offset: u32,
@@ -52,7 +52,7 @@ pub(crate) struct InBatch {
 
 impl InBatch {
     fn word(self) -> u64 {
-        // Bit 0 stays clear, which marks a place.
+        // Bit 0 stays clear: it would mark a place.
         u64::from(self.offset) << 32 | u64::from(self.class) << 24
     }
 
@@ -62,17 +62,17 @@ impl InBatch {
     }
 }
 
-/// What a version holds.
+/// The content of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content<'v> {
     Value(&'v [u8]),
-    /// The row was deleted; with its key, which leaves the index with it.
+    /// A deletion, with the row's key: the key leaves the index when the row is removed.
     Deleted(&'v [u8]),
-    /// The value has to be read from the version's place.
+    /// The value is only in the log, at the version's place.
     Absent,
 }
 
-/// What a version is made of.
+/// The fields of a new version.
 pub(crate) struct Fields<'v> {
     pub(crate) csn: Csn,
     pub(crate) table: u32,
@@ -94,15 +94,15 @@ impl Version {
     /// Writes a version.
     ///
     /// # Safety
-    /// `memory` has room for [`Version::bytes_for`] the content, is aligned to 8 bytes, and nobody
-    /// else uses it.
+    /// `memory` has room for [`Version::bytes_for`] the content, is aligned to 8 bytes, and no
+    /// other thread uses it.
     pub(crate) unsafe fn write(memory: NonNull<u8>, fields: &Fields<'_>) -> NonNull<Version> {
         let (value, flag) = match fields.content {
             Content::Value(value) => (value, 0),
             Content::Deleted(key) => (key, DELETED),
             Content::Absent => (&[][..], 0),
         };
-        // A batch of the log is no larger than that.
+        // A batch in the log is smaller than this.
         assert!(value.len() < ABSENT as usize, "a value of {} bytes", value.len());
         let absent = matches!(fields.content, Content::Absent);
         let len = if absent { ABSENT } else { value.len() as u32 | flag };
@@ -136,7 +136,8 @@ impl Version {
     /// The table and the slot of the version at an address.
     ///
     /// # Safety
-    /// The memory is of a version that was or is being written, or of an object as large as one.
+    /// The memory is a version that was or is being written, or an object of at least the size of a
+    /// header.
     pub(crate) unsafe fn owner_at(at: NonNull<Version>) -> (u32, u64) {
         // SAFETY: the field lies in the object, and is only used as an atomic word.
         let owner = unsafe { (&raw const (*at.as_ptr()).owner).as_ref() };
@@ -148,12 +149,13 @@ impl Version {
         Word(self.next.load(Ordering::Acquire))
     }
 
-    /// Links it to another older version. Only with the entry's lock.
+    /// Links it to another older version. The caller holds the entry's lock.
     pub(crate) fn set_next(&self, next: Word) {
         self.next.store(next.0, Ordering::Release);
     }
 
-    /// The place of its record, or where that lies in its batch.
+    /// The place of its record, or, while the place is not known, the record's position in its
+    /// batch.
     pub(crate) fn place(&self) -> Result<Place, InBatch> {
         let word = self.place.load(Ordering::Acquire);
         Word(word)
@@ -171,8 +173,8 @@ impl Version {
             return Content::Absent;
         }
         let from = std::ptr::from_ref(self).cast::<u8>();
-        // SAFETY: `write` put so many bytes behind the header, in one piece of memory with it, and
-        // they do not change.
+        // SAFETY: `write` put this many bytes after the header, in the same allocation, and they do
+        // not change.
         let bytes = unsafe { std::slice::from_raw_parts(from.add(VALUE_AT), (len & LEN) as usize) };
         if len & DELETED != 0 { Content::Deleted(bytes) } else { Content::Value(bytes) }
     }
@@ -181,21 +183,21 @@ impl Version {
         self.len.load(Ordering::Relaxed) & DELETED != 0
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the version takes.
     pub(crate) fn bytes(&self) -> usize {
         Version::bytes_for(&self.content())
     }
 
-    /// Notes that it was read.
+    /// Marks the version as read.
     #[inline]
     pub(crate) fn note_use(&self) {
-        // No write where it is noted already: readers of one row would share the line.
+        // It does not write the mark twice: readers of one row would contend for the cache line.
         if self.len.load(Ordering::Relaxed) & USED == 0 {
             self.len.fetch_or(USED, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was read since the last call.
+    /// Clears the mark, and returns whether it was set.
     pub(crate) fn take_use(&self) -> bool {
         self.len.load(Ordering::Relaxed) & USED != 0
             && self.len.fetch_and(!USED, Ordering::Relaxed) & USED != 0

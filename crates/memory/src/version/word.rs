@@ -7,9 +7,9 @@
 //! locked    bit 1, with any of the three
 //! ```
 //!
-//! The lock bit serializes the changes of an entry: by installs, collection, eviction, checkpoints
-//! and log compaction. Readers ignore it. A version's link to the next older version is such a word
-//! too.
+//! The lock bit serializes changes of an entry by installs, collection, eviction, checkpoints and
+//! log compaction. Readers ignore it. A version's link to the next older version is also such a
+//! word.
 
 use std::ptr::NonNull;
 
@@ -33,8 +33,8 @@ pub(crate) struct Place {
 /// The largest number of segments that places can name.
 pub(crate) const HANDLES_MAX: u32 = 1 << HANDLE_BITS;
 
-/// The size class of a record: sizes up to 15 are classes of their own, and eight classes share
-/// each power of two above. So one read of [`class_bytes`] has the record.
+/// The size class of a record: each size up to 15 is a class, and each power of two above has eight
+/// classes. One read of [`class_bytes`] thus contains the whole record.
 pub(crate) fn class_of(bytes: usize) -> u8 {
     let bytes = bytes.max(1) as u64;
     if bytes < 16 {
@@ -44,7 +44,7 @@ pub(crate) fn class_of(bytes: usize) -> u8 {
     let high = 63 - bytes.leading_zeros();
     let shift = high - 3;
     let mantissa = bytes.div_ceil(1 << shift);
-    // A mantissa of 16 is 8 of the next power.
+    // A mantissa of 16 is a mantissa of 8 of the next power.
     let class = u64::from(shift) * 8 + mantissa;
     u8::try_from(class).unwrap_or(u8::MAX)
 }
@@ -59,7 +59,7 @@ pub(crate) fn class_bytes(class: u8) -> u64 {
     (class % 8 + 8) << shift
 }
 
-/// What a word points to.
+/// The target of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     Empty,
