@@ -66,10 +66,10 @@ pub(crate) struct CreateArgs {
     /// The log's folder, if it is not in the data folder
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// A tier's folder, as for the server; repeatable [default: the tiers that it had]
+    /// A tier's folder, as for serve; repeatable [default: the tiers that the database had]
     #[arg(long, value_name = "CLASS=FOLDER")]
     tier: Vec<Tier>,
-    /// Bytes to copy a second at most, for example 50MiB [default: no limit]
+    /// The most bytes to copy in a second, for example 50MiB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     rate: Option<usize>,
     /// Read the backup again and check every checksum
@@ -101,7 +101,7 @@ fn text(error: Error) -> String {
     error.to_string()
 }
 
-/// Shows the progress in bytes.
+/// Runs `work` and shows its progress in bytes.
 fn watched<T>(
     what: &'static str,
     work: impl FnOnce(&mut dyn FnMut(u64, u64) -> spillway::Result<()>) -> spillway::Result<T>,

@@ -1,8 +1,8 @@
 //! The allocator of the `spillway` process: jemalloc, which returns freed pages to the system.
 //!
 //! glibc keeps an arena for each thread and returns only the end of its heap, so a process keeps
-//! the memory of its largest statements. The library leaves the choice of an allocator to the
-//! process that uses it; only this binary chooses one.
+//! the memory of its largest statements. The library leaves the choice of an allocator to its
+//! users; only this binary chooses one.
 #![allow(unsafe_code)] // The allocator's settings are a symbol that it looks for.
 
 use std::ffi::{c_char, c_int};
@@ -21,18 +21,18 @@ struct Text(*const c_char);
 unsafe impl Sync for Text {}
 
 /// The settings that the allocator reads before `main`. A background thread returns freed pages
-/// within a second, including those of sleeping threads. Huge pages are refused: the system would
-/// fill them with memory that nothing has requested.
+/// within a second, including those of sleeping threads. Huge pages are off: with them the system
+/// would allocate memory that nothing has requested.
 // SAFETY: no other symbol has this name, and the allocator expects a pointer to a C string there.
 #[unsafe(export_name = "malloc_conf")]
 #[used]
 static SETTINGS: Text =
     Text(c"background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,thp:never".as_ptr());
 
-/// The allocator's name for all arenas.
+/// The allocator's name of a purge of all arenas.
 const PURGE_ALL: &std::ffi::CStr = c"arena.4096.purge";
 
-/// Returns the allocator's free memory to the system at once.
+/// Returns the allocator's free memory to the system immediately.
 pub(crate) fn release() {
     // SAFETY: the name is a C string, and this request neither takes nor gives a value.
     let refused: c_int = unsafe {

@@ -13,7 +13,7 @@ use spillway_sql::Labels;
 
 use crate::page::Address;
 
-/// What a report says instead of the memory engine's last checkpoint.
+/// The text of a report if the memory engine has no checkpoint.
 const NO_CHECKPOINT: &str = "\nmemory engine: no checkpoint yet; the rows of its tables, if there \
 are any, are in the log alone\n";
 
@@ -44,8 +44,8 @@ pub(crate) struct InspectArgs {
     /// http://HOST:PORT
     #[arg(value_name = "FOLDER|ADDRESS")]
     of: PathBuf,
-    /// text: tables of figures; json: everything, with single slices; html: a picture as a page of
-    /// its own
+    /// text: tables of figures; json: all data, down to single slices; html: a picture in a web
+    /// page
     #[arg(long, value_parser = formats(), default_value_t = Format::Text)]
     format: Format,
     /// Only this table, as DATABASE.TABLE, with its indexes [default: all]
@@ -125,7 +125,7 @@ fn write_to(
 ) -> Result<(), String> {
     match path {
         None => match write(&mut io::stdout().lock()) {
-            // The reader has closed the pipe on purpose.
+            // A closed pipe is no error: the reader needs no more.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
             _ => Ok(()),
         },
@@ -158,13 +158,13 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         std::fs::rename(&beside, &path)
     });
     if written.is_err() {
-        // It is of no use to anybody.
+        // An error of the removal matters less than that of the write.
         let _ = std::fs::remove_file(&beside);
     }
     written
 }
 
-/// The names of tables, as far as the folder has them.
+/// The names of tables; their numbers if the names cannot be read.
 fn names_of(folder: &ClosedFolder) -> Box<dyn Names> {
     let read = || -> Result<Labels, String> {
         let names = folder.names().map_err(|error| error.to_string())?;
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((std::fs::read(&path).unwrap(), files()), (b"the first".to_vec(), 1));
         write_to(Some(&path), |out| out.write_all(b"second")).unwrap();
         assert_eq!((std::fs::read(&path).unwrap(), files()), (b"second".to_vec(), 1));
-        // A link's target is replaced, and not the link; and a device is written to.
+        // A link's target is replaced, and not the link. A device is written directly.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write_to(Some(&link), |out| out.write_all(b"third")).unwrap();

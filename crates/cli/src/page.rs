@@ -1,14 +1,14 @@
-//! Fetches pages of a running server over HTTP: one request and one response for each connection.
+//! Fetches pages of a running server over HTTP: one request and one response per connection.
 //!
-//! HTTP libraries bring TLS, redirects, proxies and connection pools, none of which is needed here.
+//! It uses no HTTP library: TLS, redirects, proxies and connection pools are not needed here.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// The time limit for a connection, and for each piece of an answer.
+/// Timeout of a connection attempt, and of each read and write.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest head of an answer, and the longest error text that is shown.
+/// The most bytes of a response's head, and of an error text that is shown.
 const HEAD_MAX: u64 = 8 << 10;
 
 /// The address of a server's pages: `http://HOST:PORT`.
@@ -70,8 +70,8 @@ impl Address {
         let mut stream = connect(&self.0)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // A server that does not speak HTTP may have closed the connection already; its earlier
-        // output is more informative.
+        // A write error is ignored: a server that does not speak HTTP may have closed the
+        // connection, and the bytes that it sent before are more informative.
         let host = &self.0;
         let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         Answer::begin(BufReader::new(stream))
@@ -91,7 +91,7 @@ fn connect(named: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The first result of a request.
+/// The start of a response.
 enum Begun {
     Answer(Answer),
     /// The connection was closed.
@@ -100,7 +100,7 @@ enum Begun {
     Other,
 }
 
-/// How a body ends.
+/// Where a body ends.
 #[derive(Clone, Copy)]
 enum Ends {
     /// After this many bytes.
@@ -111,7 +111,7 @@ enum Ends {
     WithAll,
 }
 
-/// An answer whose head was read.
+/// A response whose head was read.
 pub(crate) struct Answer {
     status: String,
     ends: Ends,
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// The result for an answer.
+    /// Requests a page from a server that sends `answer`. Returns the page or the error.
     fn made_of(answer: &'static [u8]) -> Result<String, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let named = listener.local_addr().unwrap().to_string();

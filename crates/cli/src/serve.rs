@@ -37,8 +37,8 @@ pub(crate) struct ServeArgs {
     /// The data folder
     #[arg(long, default_value = "data")]
     data: PathBuf,
-    /// The log's folder, for example on a device of its own; the same at each start [default: log
-    /// in the data folder]
+    /// The log's folder, for example on a separate device; the same at each start [default: log in
+    /// the data folder]
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
     /// A folder for data files on a device of class fast, ssd or hdd; once for each class. The data
@@ -59,20 +59,21 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
     space_max: f64,
     /// Kinds of compactions to choose first if several are due: deletion, intra-Level0, minor,
-    /// major, self-major. The others follow in that order. Compactions without which writers
-    /// would soon be slowed always go first
+    /// major, self-major. The other kinds follow in this order. Compactions that prevent an
+    /// imminent throttling of writers always go first
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     compaction_order: Vec<CompactionKind>,
-    /// Deleted rows in 2 MB from which on a compaction removes them. A lower number frees space
+    /// A compaction removes deleted rows once 2 MB have this many. A lower number frees space
     /// sooner and writes more
     #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,
-    /// Merge everything a second time in another way, and compare. `tiered_checked_merges_total`
-    /// counts merges that agree, `tiered_refused_merges_total` those that do not, and SHOW ENGINE
-    /// TIERED STATUS shows the last of those. Compactions take about three times the processor time
+    /// Do every merge a second time by a different method, and compare the results.
+    /// `tiered_checked_merges_total` counts merges that agree, and `tiered_refused_merges_total`
+    /// merges that differ. SHOW ENGINE TIERED STATUS shows the last that differed. Compactions take
+    /// about three times the processor time
     #[arg(long)]
     check_merges: bool,
-    /// Seconds without writes to a table after which all of it is compressed like settled data
+    /// Compress all of a table like settled data after this many seconds without writes to it
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     settle_after: u64,
     /// The port to listen on; 0 for any free port
@@ -112,9 +113,9 @@ pub(crate) struct ServeArgs {
     /// Cores to use; half of them work in the background [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// When a commit is acknowledged: `commit`, once it is durable; a delay such as `200ms` or
-    /// `1s`, once it is visible, and it becomes durable within that time; `none`, once it is
-    /// visible. Sessions may set their own
+    /// When a commit is acknowledged. `commit`: once it is durable. A delay such as `200ms` or
+    /// `1s`: once it is visible; it becomes durable within that time. `none`: once it is visible.
+    /// Sessions may set their own
     #[arg(long, default_value = "commit", value_parser = durability)]
     durability: Durability,
     /// The engine of tables that are created without ENGINE: tiered or memory_optimized
@@ -139,19 +140,19 @@ pub(crate) struct ServeArgs {
     worker_threads: Option<u32>,
 }
 
-/// A durability, as the variable `durability` takes it.
+/// Parses a durability, as the variable `durability` does.
 fn durability(text: &str) -> Result<Durability, String> {
     spillway_sql::parse_durability(text)
         .ok_or_else(|| format!("{text} is no durability; write commit, none, 200ms or 1s"))
 }
 
-/// An engine, as the variable `default_storage_engine` takes it.
+/// Parses an engine, as the variable `default_storage_engine` does.
 fn engine(text: &str) -> Result<&'static str, String> {
     spillway_sql::parse_engine(text)
         .ok_or_else(|| format!("{text} is no engine; write tiered or memory_optimized"))
 }
 
-/// A number of bytes with its unit.
+/// Parses a number of bytes with its unit.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: usize =
@@ -272,7 +273,8 @@ fn show_metrics(
     Ok(page)
 }
 
-/// Prints a line to standard output. A closed output neither stops the server nor makes it fail.
+/// Prints a line to standard output. Ignores errors, so that a closed output does not stop the
+/// server.
 fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -26,7 +26,7 @@ pub(crate) struct SqlArgs {
     /// The log's folder, if it is not in the data folder
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// Run this and stop; without it, read statements from standard input
+    /// Run these statements and stop; without this option, read statements from standard input
     #[arg(short, long)]
     execute: Option<String>,
     /// The database to begin in
@@ -42,7 +42,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// A name or a value as it is printed. A terminal would interpret control characters.
+    /// A name or a value as it is printed. For a terminal, control characters are escaped.
     fn shown(&self, text: &str) -> String {
         if self.table { printable(text).into_owned() } else { text.to_owned() }
     }
