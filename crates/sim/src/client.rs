@@ -1,10 +1,10 @@
-//! A client that collects results as lines of text.
+//! A SQL client that returns results as lines of text.
 
 use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
-/// Keeps the lines of a result.
+/// Collects a result as lines.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
@@ -33,7 +33,7 @@ impl ResultSink for Lines {
     }
 }
 
-/// Runs statements. Answers the lines of the last one's result.
+/// Runs statements. Returns the result of the last one as lines.
 pub(crate) fn ask(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
     let mut lines = Lines::default();
     session.query(sql, &mut lines)?;

@@ -1,6 +1,6 @@
-//! Alters a table instantly and indexes it online, and crashes the disk at one operation after
-//! another. After each crash, each statement is done or not done, an index under construction is
-//! whole or absent, and no extent is leaked.
+//! Alters a table instantly and builds indexes online, and crashes the disk at one operation after
+//! another. After each crash, every statement has taken effect completely or not at all, an index
+//! under construction is complete or absent, and no extent is leaked.
 
 use spillway::{Database, Direction, Durability, KeyRange, TransactionOptions, successor};
 use spillway_sql::Session;
@@ -11,16 +11,16 @@ use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
 use crate::sweep::Sweep;
 use crate::{machine, open, open_database, open_session};
 
-/// More than are given entries in two transactions.
+/// A build of an index over these rows takes more than two transactions.
 const ROWS: u64 = 2100;
 
-/// The most rows that are given entries in one transaction (`sql/ddl/pass`).
+/// The most rows whose entries a build adds in one transaction (`sql/ddl/pass`).
 const BATCH_ROWS: u64 = 1000;
 
-/// As many operations as a statement takes that builds indexes.
+/// The number of disk operations of a statement that builds indexes.
 const BUILD_OPERATIONS: u64 = 18;
 
-/// Each is one transaction, or a statement that changes the table.
+/// Each step is one transaction or one DDL statement.
 const STEPS: [&str; 10] = [
     "ALTER TABLE t ADD COLUMN c INT DEFAULT 5 FIRST, ADD COLUMN d VARCHAR(5) DEFAULT 'old' AFTER u, ALGORITHM=INSTANT",
     "INSERT INTO t VALUES (6, -1, -1, 'new', 7), (6, -2, -2, 'new', 7)",
@@ -34,7 +34,7 @@ const STEPS: [&str; 10] = [
     "DROP INDEX u ON t",
 ];
 
-/// A disk with the table, before all steps.
+/// A disk with the table, before the first step.
 fn prepared(has_tiers: bool) -> SimDisk {
     let disk = machine(7, has_tiers);
     let (db, mut session) = open(&disk).unwrap();
@@ -48,12 +48,12 @@ fn prepared(has_tiers: bool) -> SimDisk {
     disk
 }
 
-/// Takes steps until the disk stops them. Answers how many were acknowledged.
+/// Takes steps until the disk fails. Returns how many were acknowledged.
 fn drive(disk: &SimDisk, from: usize) -> usize {
     drive_and(disk, from, &mut |_| {})
 }
 
-/// The same. Calls `began` with each step before it takes it.
+/// As [`drive`]. Calls `began` with each step before it takes the step.
 fn drive_and(disk: &SimDisk, from: usize, began: &mut dyn FnMut(&str)) -> usize {
     let Ok((db, mut session)) = open(disk) else { return from };
     for (at, step) in STEPS.iter().enumerate().skip(from) {
@@ -75,7 +75,7 @@ fn state(session: &mut Session) -> Vec<String> {
     lines
 }
 
-/// The contents after each number of steps.
+/// The table's state after each number of steps.
 fn states() -> Vec<Vec<String>> {
     let (_db, mut session) = open(&prepared(false)).unwrap();
     let mut states = vec![state(&mut session)];
@@ -86,16 +86,16 @@ fn states() -> Vec<Vec<String>> {
     states
 }
 
-/// A build of indexes as the catalog has it, before SQL has looked at it.
+/// The progress of a build of indexes in the catalog, before SQL resumes the build.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Build {
-    /// No row is known to have its entries.
+    /// The catalog knows of no row with entries.
     Begun,
     /// This many rows do not have their entries yet.
     Partly(u64),
-    /// All have them, and duplicates of what is unique are to be looked for.
+    /// All rows have their entries, and the check for duplicates is next.
     Filled,
-    /// It failed, and is to be dropped.
+    /// The build failed, and must be dropped.
     Doomed,
 }
 
@@ -137,13 +137,13 @@ impl Build {
         Some(Build::Partly(left))
     }
 
-    /// The commits that it takes to end a build for a statement: one for each batch of rows, one
-    /// that says that all have their entries, where duplicates matter, and one with which the
-    /// indexes are there.
+    /// The commits that complete the build of a statement: one for each batch of rows; for a unique
+    /// index, one that records that all rows have their entries; and one that makes the indexes
+    /// visible.
     fn commits(self, statement: &str) -> u64 {
         let unique = u64::from(statement.contains("UNIQUE"));
         match self {
-            // Some rows are deleted by then, which are not as many as to need a transaction less.
+            // Steps before have deleted rows, but too few to save a transaction.
             Build::Begun => ROWS.div_ceil(BATCH_ROWS) + unique + 1,
             Build::Partly(left) => left.div_ceil(BATCH_ROWS) + unique + 1,
             Build::Filled | Build::Doomed => 1,
@@ -157,17 +157,17 @@ fn commits(db: &Database) -> u64 {
     metrics.iter().find(|metric| metric.name == "commits_total").unwrap().value as u64
 }
 
-/// What a check found.
+/// The result of a check.
 struct Found {
-    /// How many steps happened.
+    /// The number of steps that took effect.
     happened: usize,
-    /// The build that a crash had cut off in the middle, and that has gone on from there and ended.
+    /// The build that a crash had interrupted, and that the opening resumed and completed.
     resumed: Option<Build>,
 }
 
-/// Opens what is there. Every acknowledged step happened, and at most one more; a build of indexes
-/// that began goes on from where it was, and ends; indexes have what the rows say; and neither a
-/// key space nor a note of a build nor an extent is left over.
+/// Opens the database and checks it. Every acknowledged step took effect, and at most one more. The
+/// opening resumes and completes an interrupted build of indexes. Indexes agree with the rows. No
+/// key space, no note of a build and no extent is left over.
 fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let at = format!("after {told} steps and {} operations", disk.operations());
     verify_clean(disk, &at);
@@ -182,10 +182,10 @@ fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let happened = happened.unwrap_or_else(|| panic!("after {told} steps: {}", found[0]));
     let resumed = build.filter(|build| *build != Build::Doomed);
     if let Some(build) = resumed {
-        // The statement of the build was not acknowledged before.
+        // The build belongs to the last step that took effect.
         let statement = STEPS[happened.checked_sub(1).unwrap()];
         assert!(statement.contains("INDEX"), "{at}: {build:?} was not ended");
-        // It has done what was left, and nothing of what was done.
+        // The opening did the rest of the build, and repeated nothing.
         assert_eq!(commits_of_it, build.commits(statement), "{at}: {build:?} of {statement}");
     }
     let sound = ask(&mut session, "CHECK TABLE t").unwrap();
@@ -210,9 +210,8 @@ fn builds(step: &str) -> bool {
     step.contains("CREATE INDEX") || step.contains("ADD INDEX")
 }
 
-/// The operations that are to fail, by number: those of the sweep among what the steps take on a
-/// disk that stays whole, and the first of each step that builds indexes, among which are all of
-/// the build.
+/// The numbers of the operations that must fail: those of the sweep among the operations of a run
+/// without faults, and all operations of the builds of indexes.
 fn failing(prepared: &SimDisk, states: &[Vec<String>], sweep: Sweep) -> Vec<u64> {
     let whole = prepared.fork();
     let first = whole.operations();
@@ -249,7 +248,7 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
                 let found = check(&disk, told, &states);
                 told = found.happened;
                 resumed.extend(found.resumed.map(|build| (told, build)));
-                // The opening that resumes a build is cut off, too.
+                // The opening that resumes a build is interrupted too.
                 let next = disk.operations() + 1 + (crash_at * 7 + life) % 29;
                 disk.fail_operation(next, Fault::Crash);
                 told = drive(&disk, told);
@@ -270,8 +269,8 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     assert!(resumed.iter().any(|(_, build)| *build == Build::Filled), "{resumed:?}");
 }
 
-/// The disk fails or is full once, the process is killed, and the next opening finds statements
-/// whole.
+/// The disk fails or is full once, and the process is killed. At the next opening, every statement
+/// has taken effect completely or not at all.
 #[test]
 fn a_fault_at_operation_after_operation_leaves_statements_whole() {
     let states = states();

@@ -1,4 +1,4 @@
-//! Checks that space has exactly one owner: no extent is leaked, and none is lost.
+//! Checks that every slot in use has exactly one owner: no extent is leaked or lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use spillway_base::TableId;
 use spillway_storage::Disk;
 use spillway_storage::sim::SimDisk;
 
-/// Background jobs after which there must be nothing left to do.
+/// More background jobs in a row mean that the work does not end.
 const JOBS_MAX: usize = 2000;
 
-/// What `spillway check` says of the folder, if there is one: every byte is as it was written,
-/// every table's extents are there and belong to a level, and no slot belongs to two of them. `at`
-/// says when that is.
+/// Verifies the folder, if it exists, as `spillway check` does: every byte is as written, every
+/// table's extents exist and belong to a level, and no two extents share a slot. `at` is the
+/// moment, for messages.
 pub(crate) fn verify_clean(disk: &SimDisk, at: &str) {
-    // The folder of what is read is not to be locked for who opens it.
+    // A fork, so that the check does not lock the folder for the next opening.
     let disk: Arc<dyn Disk> = Arc::new(disk.fork());
     if disk.exists(Path::new("/db/tiered")).unwrap() {
         let report = check_on(&disk, Path::new("/db"), &mut |_, _| {}).unwrap();
@@ -23,26 +23,26 @@ pub(crate) fn verify_clean(disk: &SimDisk, at: &str) {
     }
 }
 
-/// Does what is to be done in the background, until there is nothing.
+/// Runs background jobs until none is left.
 pub(crate) fn work(db: &Database) {
     let jobs = (0..JOBS_MAX).take_while(|_| db.run_background_job().unwrap()).count();
     assert!(jobs < JOBS_MAX, "the background work has no end");
 }
 
-/// Whether so much is looked at after this many operations: at some of them, for it takes longer
-/// than all else that is.
+/// Whether to call [`nothing_is_left_over`] after this many operations. It is slower than all other
+/// checks, so a sweep calls it only at some of them.
 pub(crate) fn looks_closely(operations: u64) -> bool {
     operations.is_multiple_of(5)
 }
 
-/// Brings the database to rest, and checks the owners of its space: on every device the slots in
-/// use are those of extents of tables that transactions see, and the manifest on disk names these
-/// tables and no others. `named` are the tables that have names.
+/// Completes the background work and checks the owners of space: on every device, the slots in use
+/// belong to extents of tables that transactions see, and the manifest has exactly these tables.
+/// `named` is the number of tables with names.
 pub(crate) fn nothing_is_left_over(disk: &SimDisk, db: Database, named: usize, at: &str) {
     db.flush().unwrap();
     work(&db);
     let inspection = db.inspect();
-    // And the one that has the names, and the one that writes are spilled to.
+    // In addition to the named tables: the table of names, and the table of spilled writes.
     let spilled = |table: &TableInspection| table.space.table == TableId(TableId::ORDINAL_MAX);
     let tables = named + 1 + inspection.tables.iter().filter(|table| spilled(table)).count();
     assert_eq!(inspection.tables.len(), tables, "{at}: tables");

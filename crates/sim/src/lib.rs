@@ -1,8 +1,7 @@
-//! Simulation: the whole database, SQL included, over a disk that crashes.
+//! Simulation of the whole database, SQL included, on a disk that crashes.
 //!
-//! The library tests itself with crash sweeps of its own. Here the statements of a client go
-//! through a session, and after every crash the sweep checks the guarantees that the client relies
-//! on.
+//! The library has its own crash sweeps. Here the statements of a client go through a session, and
+//! after every crash the sweep checks the guarantees that the client relies on.
 
 #[cfg(any(test, debug_assertions))]
 mod client;
@@ -34,13 +33,13 @@ use spillway_storage::Disk;
 #[cfg(test)]
 use spillway_storage::sim::SimDisk;
 
-/// The devices that a machine may have beside the one of the data folder.
+/// The devices that a machine may have besides that of the data folder.
 #[cfg(test)]
 const DEVICES: [(DeviceClass, &str); 2] =
     [(DeviceClass::Fast, "/fast"), (DeviceClass::Hdd, "/hdd")];
 
-/// An empty machine, of one device or with others of two more classes. Its choices come from
-/// `seed`.
+/// An empty machine with one device, or with devices of all three classes. `seed` determines its
+/// random choices.
 #[cfg(test)]
 fn machine(seed: u64, has_tiers: bool) -> SimDisk {
     let disk = SimDisk::new(seed);
@@ -49,13 +48,13 @@ fn machine(seed: u64, has_tiers: bool) -> SimDisk {
     disk
 }
 
-/// A small database over all devices that there are, and a session in it. It does its background
-/// work only when the test asks for it.
+/// Opens a small database over all devices of the machine, and a session. The database does
+/// background work only on request.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     let mut settings = settings(disk)?;
     if !settings.tiers.is_empty() {
-        // Nearly every transaction is larger than that, and spills its writes.
+        // Nearly every transaction is larger, and spills its writes.
         settings.transaction_bytes_max = Some(400);
     }
     let db = Database::open_on(Arc::new(disk.clone()), "/db", settings)?;
@@ -63,8 +62,7 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     Ok((db, session))
 }
 
-/// The same, before SQL has looked at it: what a crash cut off of a statement is as the crash left
-/// it.
+/// As [`open`], without SQL, which would resume statements that a crash interrupted.
 #[cfg(test)]
 fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
     Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings(disk)?)?)
@@ -86,7 +84,7 @@ fn settings(disk: &SimDisk) -> Result<Settings, SqlError> {
     Ok(settings)
 }
 
-/// Another session, of an instance of its own.
+/// Opens a session with its own SQL instance.
 #[cfg(test)]
 fn open_session(db: &Database) -> Result<Session, SqlError> {
     let mut session = Instance::open(db.clone())?.session("root", "localhost", 1);

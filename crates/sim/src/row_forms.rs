@@ -1,4 +1,4 @@
-//! Tests rows that a crash recovers from the log in the form of an earlier version of their table.
+//! Tests that recovery does not restore rows in the format of an earlier version of their table.
 
 use spillway::Database;
 
@@ -13,8 +13,9 @@ fn memtables_most(db: &Database) -> usize {
     tables.iter().map(of).max().unwrap_or(0)
 }
 
-/// A flush writes a row in the newest form, OPTIMIZE TABLE passes over it, and nobody knows the
-/// earlier form any more; but another table has the log kept, which has the row as it was.
+/// A flush writes a row in the newest format, OPTIMIZE TABLE passes over it, and the catalog
+/// forgets the earlier format. The log still has the row in the earlier format, because another
+/// table keeps the log from being cut.
 #[test]
 fn no_row_comes_back_in_a_form_that_is_forgotten() {
     let disk = machine(1, false);
@@ -35,7 +36,7 @@ fn no_row_comes_back_in_a_form_that_is_forgotten() {
     disk.crash();
     drop(db);
     for _ in 0..2 {
-        // The second opening forgets what the first may have kept.
+        // The second opening has none of the first one's state in memory.
         disk.restart();
         let (db, mut session) = open(&disk).unwrap();
         let mut tell = |text: &str| ask(&mut session, text).unwrap();

@@ -1,5 +1,5 @@
-//! Transfers between accounts in SQL, with the table altered and rows deleted by range between
-//! them, and the disk crashed at one operation after another.
+//! Runs transfers between accounts in SQL, with ALTER TABLE and deletions of ranges in between, and
+//! crashes the disk at one operation after another.
 
 use spillway::{Durability, TransactionOptions};
 use spillway_base::rng::Rng;
@@ -14,7 +14,7 @@ use crate::{machine, open, open_session};
 
 const ACCOUNTS: u64 = 8;
 
-/// Keeps the numbers of a result.
+/// Collects the numbers of a result.
 #[derive(Default)]
 struct Numbers(Vec<Vec<i128>>);
 
@@ -44,16 +44,16 @@ fn ask(session: &mut Session, sql: &str) -> Result<Vec<Vec<i128>>, SqlError> {
     Ok(numbers.0)
 }
 
-/// What clients were told.
+/// The results that clients have received.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 struct Told {
-    /// Transfers.
+    /// The number of acknowledged transfers.
     done: u64,
-    /// The largest number that an AUTO_INCREMENT column gave.
+    /// The largest AUTO_INCREMENT value.
     ticket: i128,
 }
 
-/// Takes a ticket, whose number none had before, and throws it away.
+/// Inserts and deletes a row with an AUTO_INCREMENT value, which must be new.
 fn take_ticket(session: &mut Session, told: &mut Told) -> Result<(), SqlError> {
     let number = ask(session, "INSERT INTO ticket VALUES (); SELECT LAST_INSERT_ID()")?[0][0];
     assert!(number > told.ticket, "{number} was given again: {} was", told.ticket);
@@ -61,10 +61,10 @@ fn take_ticket(session: &mut Session, told: &mut Told) -> Result<(), SqlError> {
     ask(session, "DELETE FROM ticket").map(drop)
 }
 
-/// Rows that come, and that go, all at once.
+/// The number of rows of the table `heap`, which are inserted and deleted together.
 const HEAP: i128 = 100;
 
-/// Fills the heap, or deletes all of it by its range.
+/// Fills the heap, or deletes all its rows as one range.
 fn turn_heap(session: &mut Session) -> Result<(), SqlError> {
     if ask(session, "SELECT COUNT(*) FROM heap")?[0][0] > 0 {
         return ask(session, "DELETE FROM heap WHERE id >= 0").map(drop);
@@ -73,7 +73,7 @@ fn turn_heap(session: &mut Session) -> Result<(), SqlError> {
     ask(session, &format!("INSERT INTO heap VALUES {}", rows.join(","))).map(drop)
 }
 
-/// Runs transfers until the disk stops them. Answers what was acknowledged, before and now.
+/// Runs transfers until the disk fails. Returns everything that was acknowledged so far.
 fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
     let Ok((db, mut session)) = open(disk) else { return told };
     let mut rng = Rng::new(seed);
@@ -121,7 +121,7 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
         if rng.chance(1, 4) && turn_heap(&mut session).is_err() {
             return told;
         }
-        // Rows and the index are written anew, or stay, in one order of columns and the other.
+        // Changes the order of columns, by a copy of the table or instantly.
         let place = if rng.chance(1, 2) { "FIRST" } else { "AFTER id" };
         let how = if rng.chance(1, 2) { "COPY" } else { "INSTANT" };
         let alter =
@@ -139,9 +139,9 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
     told
 }
 
-/// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged
-/// transfer is there, and at most the one under way besides, and no number is given twice. Answers
-/// what there is.
+/// Checks the guarantees that a client relies on: the sum is conserved, indexes agree with rows,
+/// every acknowledged transfer and at most one more is there, and no AUTO_INCREMENT value occurs
+/// twice. Returns the results that the database has now.
 fn check(disk: &SimDisk, told: Told) -> Told {
     let at = format!("{told:?}, after {} operations", disk.operations());
     verify_clean(disk, &at);
@@ -159,7 +159,7 @@ fn check(disk: &SimDisk, told: Told) -> Told {
     let heap = ask(&mut session, "SELECT COUNT(*), COALESCE(SUM(id), 0) FROM heap").unwrap();
     let whole = vec![HEAP, HEAP * (HEAP - 1) / 2];
     assert!(heap[0] == [0, 0] || heap[0] == whole, "a part of the heap came or went: {heap:?}");
-    // Rows of four tables and one index: an ALTER TABLE that was cut off leaves nothing.
+    // Four tables and one index: an interrupted ALTER TABLE leaves no key space.
     let newest = TransactionOptions::new().durability(Durability::Relaxed);
     let names = db.begin(newest).table_names().unwrap();
     assert_eq!(names.iter().filter(|name| name.starts_with("i/")).count(), 5, "{names:?}");
@@ -182,7 +182,7 @@ fn check(disk: &SimDisk, told: Told) -> Told {
     Told { done: there, ..told }
 }
 
-/// The seeds of a run: one, or as many as `SPILLWAY_ROUNDS` says, from `SPILLWAY_SEED` on.
+/// The seeds of a run: `SPILLWAY_ROUNDS` of them (1 by default), from `SPILLWAY_SEED` on.
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let first = number("SPILLWAY_SEED").unwrap_or(4);
@@ -194,7 +194,7 @@ fn has_tiers(at: u64) -> bool {
     at.is_multiple_of(2)
 }
 
-/// The operations of a whole history, each in turn, or some of them in a run of one seed.
+/// The operations of a history that the sweep fails: all of them, or some in a run of one seed.
 fn operations(seed: u64) -> impl Iterator<Item = u64> {
     let whole = machine(0, false);
     let told = drive(&whole, seed, Told::default(), 25);
@@ -226,7 +226,7 @@ fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
 }
 
 /// The disk fails or is full at operation after operation, and the process is killed. The contents
-/// that the next opening finds stay, also when the machine stops right after it.
+/// that the next opening finds are durable, even if the machine crashes right after it.
 #[test]
 fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
     for seed in seeds() {
@@ -238,7 +238,7 @@ fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
                 disk.heal();
                 disk.kill();
                 let there = check(&disk, told);
-                // An opening, and no more.
+                // Opens the database without running transfers.
                 let opened = Told { done: there.done.max(1), ..there };
                 assert_eq!(drive(&disk, seed, opened, 0), opened);
                 disk.crash();

@@ -1,8 +1,9 @@
 //! Chooses which operations of a sweep a test run fails.
 //!
-//! A sweep fails one operation after another of a history. A plain run takes a part of them, from
-//! an offset that the commit fixes, so that runs of many commits take all. With `SPILLWAY_ROUNDS`
-//! above 1 a run takes every operation: use it to repeat a failure.
+//! A sweep runs a history again and again, and fails a different operation each time. A plain run
+//! takes only some operations. Their offset depends on the commit, so that runs of many commits
+//! cover all. With `SPILLWAY_ROUNDS` above 1 a run takes every operation: use it to repeat a
+//! failure.
 
 use std::process::Command;
 
@@ -32,7 +33,7 @@ impl Sweep {
         Sweep { stride, offset: commit_seed() % stride }
     }
 
-    /// Whether an operation is one of them.
+    /// Whether the sweep has an operation.
     pub(crate) fn has(self, operation: u64) -> bool {
         (operation + self.offset).is_multiple_of(self.stride)
     }

@@ -15,12 +15,11 @@ use crate::extents::{nothing_is_left_over, verify_clean, work};
 use crate::sweep::Sweep;
 use crate::{machine, open};
 
-/// With their texts they have several extents.
+/// With their texts, these rows take several extents.
 const ROWS: u64 = 240;
 const TEXT_BYTES: u64 = 200;
 
-/// A table: the names of its secondary indexes, and the figures of its rows. The text of a row
-/// follows from its number.
+/// A table: its secondary indexes, and `u` of each row by `id`. The `id` determines a row's text.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Table {
     indexes: Vec<&'static str>,
@@ -29,7 +28,7 @@ struct Table {
 
 type Tables = BTreeMap<&'static str, Table>;
 
-/// A statement, and what it does to the tables.
+/// A statement, and its effect on the tables.
 type Step = (&'static str, fn(&mut Tables));
 
 const STEPS: [Step; 16] = [
@@ -85,14 +84,14 @@ fn rename(tables: &mut Tables, from: &str, to: &'static str) {
     tables.insert(to, table);
 }
 
-/// The texts of rows, of letters that hardly compress.
+/// The texts of rows: random letters, which hardly compress.
 static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut rng = Rng::new(1);
     let mut text = || (0..TEXT_BYTES).map(|_| char::from(b'a' + rng.below(26) as u8)).collect();
     (0..ROWS).map(|_| text()).collect()
 });
 
-/// A disk with one table whose rows have come to rest, and some that have not.
+/// A disk with one table. Most of its rows are fully compacted.
 fn prepared(has_tiers: bool) -> SimDisk {
     let disk = machine(9, has_tiers);
     let (db, mut session) = open(&disk).unwrap();
@@ -124,14 +123,14 @@ fn states() -> Vec<Tables> {
     states
 }
 
-/// Takes steps until the disk stops them. Answers how many were acknowledged.
+/// Takes steps until the disk fails. Returns how many were acknowledged.
 fn drive(disk: &SimDisk, from: usize) -> usize {
     let Ok((db, mut session)) = open(disk) else { return from };
     for (at, (step, _)) in STEPS.iter().enumerate().skip(from) {
         if ask(&mut session, step).is_err() {
             return at;
         }
-        // So the files hold rows of tables that are dropped, and of those that come after.
+        // So the files hold rows of dropped tables and of their successors.
         if at % 3 == 1 && db.flush().is_err() {
             return at + 1;
         }
@@ -145,7 +144,7 @@ fn drive(disk: &SimDisk, from: usize) -> usize {
     STEPS.len()
 }
 
-/// Whether the tables are as the model has them.
+/// Whether the tables match the model.
 fn is_as(session: &mut Session, tables: &Tables) -> bool {
     let there = ask(session, "SHOW TABLES").unwrap();
     let names = there.iter().map(|line| line.trim());
@@ -166,8 +165,8 @@ fn is_as(session: &mut Session, tables: &Tables) -> bool {
     })
 }
 
-/// Verifies what is there, opens it, and looks at all of it. Every acknowledged step happened, and
-/// at most one more. Answers how many did.
+/// Verifies the files, opens the database, and checks all tables. Every acknowledged step took
+/// effect, and at most one more. Returns how many took effect.
 fn check(disk: &SimDisk, told: usize, states: &[Tables], at: &str) -> usize {
     verify_clean(disk, at);
     let disk = disk.fork();
@@ -182,7 +181,7 @@ fn check(disk: &SimDisk, told: usize, states: &[Tables], at: &str) -> usize {
         let sound = ask(&mut session, &format!("CHECK TABLE {name}")).unwrap();
         assert_eq!(sound, [format!("test.{name} check status OK ")], "{at}");
     }
-    // One key space for the rows of each, and one for each index.
+    // Each table has a key space for its rows and one for each index.
     let txn = db.begin(TransactionOptions::new().durability(Durability::Relaxed));
     let names = txn.table_names().unwrap();
     drop(txn);
@@ -194,7 +193,7 @@ fn check(disk: &SimDisk, told: usize, states: &[Tables], at: &str) -> usize {
     happened
 }
 
-/// The operations that the steps take on a disk that stays whole.
+/// The first and last operation of the steps in a run without faults.
 fn operations(prepared: &SimDisk, states: &[Tables]) -> (u64, u64) {
     let whole = prepared.fork();
     let first = whole.operations();
@@ -222,7 +221,7 @@ fn a_crash_at_operation_after_operation_leaks_and_loses_no_extent() {
                 disk.restart();
                 let at = format!("crash at {}, life {life}, tiers {has_tiers}", crash_at - first);
                 told = check(&disk, told, &states, &at);
-                // The opening is cut off, too, and what follows it.
+                // The next opening, or a step after it, is interrupted too.
                 let next = disk.operations() + 1 + (crash_at * 7 + life) % 41;
                 disk.fail_operation(next, Fault::Crash);
                 told = drive(&disk, told);
@@ -231,7 +230,7 @@ fn a_crash_at_operation_after_operation_leaks_and_loses_no_extent() {
     }
 }
 
-/// The disk fails or is full once, the process is killed, and the next opening takes the remaining
+/// The disk fails or is full once, and the process is killed. The next opening takes the remaining
 /// steps.
 #[test]
 fn a_fault_at_operation_after_operation_leaks_and_loses_no_extent() {

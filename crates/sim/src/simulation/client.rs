@@ -1,4 +1,4 @@
-//! Clients: random transactions, and the results that each of them saw.
+//! Clients: they run random transactions and record what they see.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,27 +16,27 @@ use super::oracle::{Key, Read, ReadKind, Seen, Txn, Version, fail};
 use super::shape::Shape;
 use super::sql::{self, Ledger};
 
-/// Log care comes round so often.
+/// The period of log care.
 const PERIOD_MS: u64 = 500;
 
 /// The number of tables.
 pub const TABLES: usize = 2;
 
-/// What all clients of a life have in common.
+/// The state that the clients of a life share.
 pub struct Life {
     /// The database.
     pub db: Database,
     /// Its tables.
     pub tables: [Table; TABLES],
-    /// What the history is made of.
+    /// The parameters of the history.
     pub shape: Shape,
-    /// SQL over it, where clients are sessions.
+    /// SQL over the database, if clients are sessions.
     pub sql: Option<Instance>,
-    /// What their transfers were.
+    /// The transfers of SQL clients.
     pub ledger: Arc<Ledger>,
-    /// When it began.
+    /// When the life began.
     pub began: Duration,
-    /// The observations so far. The lock is not held across scheduling points.
+    /// The observations so far. No client holds the lock across a scheduling point.
     pub seen: Mutex<Seen>,
 }
 
@@ -53,7 +53,7 @@ pub fn key_bytes(key: u64) -> [u8; 3] {
     [b'k', b'0' + (key / 10) as u8, b'0' + (key % 10) as u8]
 }
 
-/// The number of a key by its bytes.
+/// The number of a key, from its bytes.
 #[must_use]
 pub fn key_number(bytes: &[u8]) -> u64 {
     match bytes {
@@ -62,7 +62,7 @@ pub fn key_number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The version that a value is of, after a look at all of its bytes.
+/// The version of a value. Checks all bytes of the value.
 #[must_use]
 pub fn version_of(value: &[u8]) -> u64 {
     let Some((number, rest)) = value.split_first_chunk::<8>() else {
@@ -84,11 +84,11 @@ fn value_bytes(version: u64, len: u64) -> Vec<u8> {
 struct Client {
     life: Arc<Life>,
     rng: Rng,
-    /// Of versions that it writes.
+    /// The last version that it wrote.
     next: u64,
 }
 
-/// Runs a client's transactions until they are done, or the database takes no more.
+/// Runs a client's transactions until they are done or the database fails.
 pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
     if let Some(instance) = &life.sql {
         return sql::run(instance, &life.ledger, number, seed, &life.shape);
@@ -105,7 +105,7 @@ pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
     }
 }
 
-/// Whether a failure of this kind leaves the database as good as before.
+/// Whether the client can continue after a failure of this kind.
 fn goes_on(kind: ErrorKind) -> bool {
     use ErrorKind::{
         Deadlock, DiskFull, LockNotAvailable, LockTableFull, LockTimeout, MemoryFull, NotFound,
@@ -126,7 +126,7 @@ fn goes_on(kind: ErrorKind) -> bool {
 }
 
 impl Client {
-    /// Sleeps: for a while, or until about when background threads look at the log.
+    /// Sleeps for a random time, or until about the next log care.
     fn pause(&mut self) {
         let clock = Clock::system();
         let sleep = match self.rng.below(4) {
@@ -135,7 +135,7 @@ impl Client {
                 let since = clock.now().saturating_sub(self.life.began);
                 let periods = since.as_millis() as u64 / PERIOD_MS + 1;
                 let until = self.life.began + Duration::from_millis(periods * PERIOD_MS);
-                // At the same moment, where operations take no time, or a little later.
+                // At the moment of log care, if operations take no time, or a little later.
                 let later = self.rng.below(2) * self.rng.below(500);
                 until.saturating_sub(clock.now()) + Duration::from_micros(later)
             }
@@ -149,7 +149,7 @@ impl Client {
         (table, self.rng.below(self.life.shape.keys))
     }
 
-    /// A get without a transaction.
+    /// Does a get without a transaction.
     fn get(&mut self) -> bool {
         let key = self.key();
         let before = self.life.seen().acknowledged;
@@ -182,7 +182,7 @@ impl Client {
         options.acts_on_newest(self.rng.chance(1, 4)).keeps_snapshot(self.rng.chance(1, 3))
     }
 
-    /// A transaction. Answers whether the database takes more.
+    /// Runs a transaction. Returns whether the client can continue.
     fn transaction(&mut self) -> bool {
         let options = self.options();
         let floor = self.life.seen().acknowledged;
@@ -220,7 +220,7 @@ impl Client {
         let clock = Clock::system();
         let began = clock.now();
         let outcome = match self.rng.below(10) {
-            // Told of by a call.
+            // The commit's outcome comes by a callback.
             0 if txn.durable => {
                 let (tell, told) = spillway_base::sync::mpsc::channel();
                 future.then(move |outcome| drop(tell.send(outcome)));
@@ -305,7 +305,7 @@ impl Client {
         }
     }
 
-    /// Reads the newest version, and puts another in its place.
+    /// Reads the newest version and overwrites it.
     fn increment(&mut self, run: &mut Run, table: Table, key: Key) -> spillway::Result<()> {
         let mut value = Vec::new();
         let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
@@ -327,7 +327,7 @@ impl Client {
         Ok(())
     }
 
-    /// Deletes the rows of a range, all or those of every other version.
+    /// Deletes the rows of a range: all, or only those with even versions.
     fn delete_range(&mut self, run: &mut Run, table: Table, from: Key) -> spillway::Result<()> {
         let until = from.1 + 1 + self.rng.below(self.life.shape.keys);
         let all = self.rng.chance(2, 3);
@@ -348,7 +348,7 @@ impl Client {
         if deleted != gone.len() as u64 {
             fail(&format!("SIMULATION-6: {deleted} rows were deleted of {gone:?}"));
         }
-        // Others act on the newest rows, of no one state.
+        // Other transactions act on the newest rows, which are not those of a single state.
         if run.options.isolation == Isolation::Serializable || !run.options.acts_on_newest {
             let kind = run.kind();
             for key in from.1..until.min(self.life.shape.keys) {
@@ -385,11 +385,12 @@ impl Client {
     }
 }
 
-/// A transaction that runs.
+/// A running transaction.
 struct Run {
     inner: Transaction,
     options: TransactionOptions,
-    /// The newest acknowledged commit when it began; under READ COMMITTED, when its statement did.
+    /// The newest acknowledged commit when the transaction began; under READ COMMITTED, when the
+    /// statement began.
     floor: Csn,
     reads: Vec<Read>,
     writes: BTreeMap<Key, Option<u64>>,
@@ -401,7 +402,7 @@ impl Run {
         self.options.isolation == Isolation::ReadCommitted
     }
 
-    /// Of what the statement has read without locks.
+    /// The kind of the statement's reads without locks.
     fn kind(&self) -> ReadKind {
         match self.inner.snapshot_csn() {
             Some(csn) if self.is_read_committed() => {
@@ -422,7 +423,8 @@ impl Run {
         Ok(())
     }
 
-    /// A read of a key that the transaction wrote is checked at once, any other by the oracle.
+    /// Records a read. If the transaction wrote the key, checks the read at once; otherwise the
+    /// oracle does.
     fn saw(&mut self, key: Key, kind: ReadKind, version: Version) {
         match self.writes.get(&key) {
             Some(own) if !version.is(*own) => {

@@ -2,12 +2,14 @@
 //! against a model.
 //!
 //! The simulation exists in builds with debug assertions. `make simulate` builds and runs it, see
-//! docs/testing.md. One process runs one history: a few lives of one database folder, each with
+//! docs/testing.md. One process runs one history: a few lives of one database folder. Each life has
 //! clients, background threads and callers of flush, compaction and backup, all of them tasks of
 //! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk
-//! are scheduling points. [`shape`] draws the parameters of a history, [`world`] runs its lives,
-//! [`client`] runs the transactions (or [`sql`] the sessions, with `own` tables), [`oracle`] checks
-//! the results, and [`runner`] runs thousands of histories and shrinks a failing one.
+//! are scheduling points.
+//!
+//! [`shape`] draws the parameters of a history, [`world`] runs its lives, [`client`] runs the
+//! transactions (or [`sql`] the sessions, with `own` tables), [`oracle`] checks the results, and
+//! [`runner`] runs thousands of histories and shrinks a failing one.
 //!
 //! # The simulated parts
 //!
@@ -18,9 +20,10 @@
 //!   checkpoints and log compaction of the memory engine. Clients commit to tables of one engine or
 //!   of both while these threads run, and during `close`.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close while
-//!   clients run, or a quiet close. After a crash or a kill the next opening begins while tasks of
-//!   the previous life still exist. Operations fail, writes are short, disks are full, and syncs
-//!   fail, several times in a life. Openings are crashed and fail in the same ways.
+//!   clients run, or a close after the clients have ended. After a crash or a kill the next opening
+//!   begins while tasks of the previous life still exist. Operations fail, writes are short, disks
+//!   are full, and syncs fail, several times in a life. Openings are crashed and fail in the same
+//!   ways.
 //!
 //! # Checks
 //!
@@ -52,13 +55,13 @@
 //!   back. Each client creates, alters, truncates and drops a table of its own, moves it between
 //!   the engines, and changes ranges of its rows. The table and its index have the content that the
 //!   acknowledged statements produced.
-//! - **SIMULATION-11 (backups).** The last backup of a life, taken beside clients, restores to the
-//!   state at its last commit. It has every commit that was acknowledged before it began.
+//! - **SIMULATION-11 (backups).** The last backup of a life, taken while clients run, restores to
+//!   the state at its last commit. It has every commit that was acknowledged before it began.
 //!
 //! # Not simulated
 //!
-//! Not covered: weak memory orders (loom checks them), the server and its sockets, io_uring, and
-//! the memory watch.
+//! Weak memory orders (loom checks them), the server and its sockets, io_uring, and the memory
+//! watch.
 
 pub mod client;
 pub mod oracle;

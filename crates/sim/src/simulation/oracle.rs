@@ -1,18 +1,18 @@
-//! The oracle: a model of every state in the order of commits.
+//! The oracle: a model of the state after every commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use spillway::Csn;
 
-/// A table's number, and a key's.
+/// A table's number and a key's number.
 pub type Key = (usize, u64);
 
-/// All keys that are there, and the version of each.
+/// All existing keys, and the version of each.
 pub type State = BTreeMap<Key, u64>;
 
-/// SIMULATION-8: a wait for a commit takes no longer. Log care comes round after 500 ms, and must
-/// not be what a commit waits for.
+/// SIMULATION-8: the longest wait for a commit. It is below the period of log care, 500 ms, because
+/// no commit may depend on log care.
 pub const WAIT_MAX: Duration = Duration::from_millis(300);
 
 /// Fails the history.
@@ -20,32 +20,32 @@ pub fn fail(reason: &str) -> ! {
     spillway_base::scheduler::fail(reason)
 }
 
-/// Tells what happens, where `SPILLWAY_EVENTS` is set.
+/// Prints an event if `SPILLWAY_EVENTS` is set.
 pub fn event(what: impl FnOnce() -> String) {
     if std::env::var_os("SPILLWAY_EVENTS").is_some() {
         println!("{:?}: {}", spillway_base::clock::now(), what());
     }
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
-    /// No such key.
+    /// The key does not exist.
     Absent,
-    /// The key, with any value.
+    /// The key exists, with any value.
     Some,
-    /// This version.
+    /// The key has this version.
     Is(u64),
 }
 
 impl Version {
-    /// Of a key with this version, or none.
+    /// The result for a key with this version, or without one.
     #[must_use]
     pub fn of(found: Option<u64>) -> Version {
         found.map_or(Version::Absent, Version::Is)
     }
 
-    /// Whether a state with this version, or none, gives what was found.
+    /// Whether the result matches a state in which the key has this version, or none.
     #[must_use]
     pub fn is(self, there: Option<u64>) -> bool {
         match self {
@@ -56,73 +56,75 @@ impl Version {
     }
 }
 
-/// As of when a read is.
+/// The moment whose state a read sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadKind {
     /// The transaction's snapshot.
     Snapshot,
-    /// This commit: the snapshot of a statement.
+    /// This CSN: the snapshot of a statement.
     At(Csn),
-    /// Just before its commit, as it holds the lock.
+    /// Just before the transaction's commit, because the transaction holds the lock.
     Locked,
 }
 
-/// One read of a key that the transaction had not written.
+/// A read of a key that the transaction had not written.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
     /// The key.
     pub key: Key,
-    /// As of when it is.
+    /// The moment whose state it sees.
     pub kind: ReadKind,
-    /// What it found.
+    /// Its result.
     pub version: Version,
 }
 
-/// A transaction that asked to commit.
+/// A transaction that requested a commit.
 #[derive(Clone, Default, Debug)]
 pub struct Txn {
     /// Whether it was SERIALIZABLE.
     pub serializable: bool,
-    /// Whether it was acknowledged only once it was durable.
+    /// Whether an acknowledgement means that it is durable.
     pub durable: bool,
-    /// The last CSN that was acknowledged when it began.
+    /// The newest acknowledged commit when it began.
     pub floor: Csn,
-    /// Its snapshot, where it took one.
+    /// Its snapshot, if it took one.
     pub snapshot: Option<Csn>,
-    /// What it read.
+    /// Its reads.
     pub reads: Vec<Read>,
-    /// What it wrote.
+    /// Its writes.
     pub writes: BTreeMap<Key, Option<u64>>,
-    /// Its place in the order of commits, where it wrote and has one.
+    /// Its CSN, if it wrote and was ordered.
     pub ordered: Option<Csn>,
     /// Whether its commit was acknowledged.
     pub acknowledged: bool,
-    /// How long it waited for that, or for a failure.
+    /// How long it waited for the acknowledgement or the failure.
     pub waited: Duration,
 }
 
-/// What the clients of a life saw.
+/// The observations of the clients of a life.
 #[derive(Default)]
 pub struct Seen {
     /// Transactions that ended.
     pub transactions: Vec<Txn>,
-    /// Gets without a transaction: the key, what was acknowledged before, and what was found.
+    /// Gets without a transaction: the key, the newest commit acknowledged before, and the version
+    /// found.
     pub gets: Vec<(Key, Csn, Option<u64>)>,
-    /// The newest commit that was acknowledged once it was durable.
+    /// The newest commit whose acknowledgement means that it is durable.
     pub acknowledged: Csn,
-    /// Backups: the number, what was acknowledged before, and the last commit in it.
+    /// Backups: the number, the newest commit acknowledged before, and the last commit in the
+    /// backup.
     pub backups: Vec<(u64, Csn, Csn)>,
 }
 
 /// A model of one life's commits.
 pub struct Model {
     base: State,
-    /// The versions of each key in the order of commits, with the transaction that wrote it.
+    /// The versions of each key in the order of commits, each with the transaction that wrote it.
     versions: BTreeMap<Key, Vec<(Csn, Option<u64>, usize)>>,
 }
 
 impl Model {
-    /// After `base`, which a life found, and the commits of its transactions up to `last`.
+    /// A model of the commits up to `last` on top of `base`, the state at the start of the life.
     #[must_use]
     pub fn new(base: &State, transactions: &[Txn], last: Csn) -> Model {
         let mut versions: BTreeMap<Key, Vec<(Csn, Option<u64>, usize)>> = BTreeMap::new();
@@ -154,8 +156,8 @@ impl Model {
     }
 }
 
-/// Judges a life whose next opening recovered `recovered`, with `last` as its last commit. `clean`
-/// where it was closed.
+/// Judges a life after the next opening, which recovered the state `recovered` and `last` as the
+/// last commit. `clean` if the life ended by a successful close.
 pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: bool) {
     let transactions = &seen.transactions;
     for txn in transactions {
@@ -186,8 +188,8 @@ pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: boo
     check_serializable(&all, transactions, last);
 }
 
-/// SIMULATION-11: judges what was restored of a backup, whose last commit is `through`, and before
-/// which `floor` had been acknowledged.
+/// SIMULATION-11: judges the state restored from a backup. The backup's last commit is `through`,
+/// and `floor` had been acknowledged before the backup began.
 pub fn judge_backup(
     base: &State,
     seen: &Seen,
@@ -230,8 +232,8 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
             ));
         }
         let written = model.all(read.key).iter().rev().find(|(csn, ..)| *csn <= at);
-        // A transaction without an acknowledgement may have seen commits that are lost: its client
-        // has no answer.
+        // A transaction without an acknowledgement may have seen commits that are lost, because its
+        // client received no results.
         if txn.acknowledged && txn.durable && written.is_some_and(|(csn, ..)| *csn > last) {
             fail(&format!(
                 "SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"
@@ -240,7 +242,8 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
     }
 }
 
-/// A get without a transaction found a version that was not yet replaced when it began.
+/// SIMULATION-6: a get without a transaction found a version that was the newest when the get
+/// began, or a later one.
 fn check_get(model: &Model, key: Key, before: Csn, found: Option<u64>) {
     if model.at(key, before) == found {
         return;
@@ -277,7 +280,7 @@ fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
             let Some(at) = at else { continue };
             let mut before = model.base.contains_key(&read.key);
             for (csn, version, writer) in model.all(read.key) {
-                // A read that only says that a key exists has not read its value.
+                // A read that only finds that a key exists does not depend on its value.
                 let matters = read.version != Version::Some || before != version.is_some();
                 before = version.is_some();
                 if matters && *csn <= at {

@@ -1,6 +1,6 @@
 //! Tables that a single client changes, by DDL and by statements of many rows. The acknowledged
-//! statements determine the content of such a table, except for a statement that was running when
-//! its life ended, which is done or not done (SIMULATION-10).
+//! statements determine the content of such a table. Only a statement that was running when its
+//! life ended may have taken effect or not (SIMULATION-10).
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::oracle::{event, fail};
 use super::sql::{Ledger, engine_name};
 use crate::client::ask;
 
-/// MySQL's error of a table that is not there.
+/// MySQL's error for a missing table.
 const NO_TABLE: u16 = 1146;
-/// MySQL's errors after which a statement has done nothing: a lock that was not granted, a
-/// deadlock, rows that are newer than the statement's definition of their table.
+/// MySQL's errors of statements without effect: a lock that was not granted, a deadlock, rows newer
+/// than the statement's definition of their table.
 const NOT_DONE: [u16; 4] = [1205, 1213, 1412, 3572];
 /// Ids of rows are below this.
 const IDS: u64 = 200;
@@ -26,25 +26,25 @@ struct Content {
     /// Columns past the first two, `id` and `value`.
     columns: Vec<u64>,
     has_index: bool,
-    /// By id, all columns but that.
+    /// The values of all columns except `id`, by `id`.
     rows: BTreeMap<u64, Vec<u64>>,
 }
 
 /// The model of a client's table.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Own {
-    /// As the last statement that was done left it; none where it is not there.
+    /// The table after the last completed statement; none if it does not exist.
     now: Option<Content>,
-    /// As the statement that is under way would leave it.
+    /// The table as the running statement would leave it.
     next: Option<Option<Content>>,
-    /// Whether a life may have ended while it built the index: a later one completes it.
+    /// Whether a life may have ended during a build of the index. A later life completes the build.
     is_building: bool,
-    /// For columns and values that were never there before.
+    /// A counter for columns and values that are new.
     fresh: u64,
 }
 
 impl Own {
-    /// Whether the table may be like this.
+    /// Whether the model allows this content.
     fn allows(&self, found: &Option<Content>) -> bool {
         let same = |content: &Option<Content>| {
             let indexed = || content.clone().map(|all| Content { has_index: true, ..all });
@@ -53,7 +53,7 @@ impl Own {
         same(&self.now) || self.next.as_ref().is_some_and(same)
     }
 
-    /// Takes it for like this.
+    /// Accepts `found` as the table's content.
     fn settle(&mut self, found: Option<Content>) {
         let has_index =
             |content: &Option<Content>| content.as_ref().is_some_and(|all| all.has_index);
@@ -63,11 +63,11 @@ impl Own {
     }
 }
 
-/// A client, as the owner of its table.
+/// A client as the owner of its table.
 pub(super) struct Owner<'l> {
     ledger: &'l Ledger,
     number: usize,
-    /// In which it creates its table.
+    /// The engine in which it creates its table.
     engine: EngineKind,
 }
 
@@ -79,7 +79,7 @@ impl Owner<'_> {
         Owner { ledger, number, engine }
     }
 
-    /// Changes the own table, or reads some client's.
+    /// Changes its table, or reads any client's table.
     pub(super) fn act(&mut self, session: &mut Session, rng: &mut Rng) -> Result<(), SqlError> {
         if rng.chance(1, 4) {
             return self.read_any(session, rng);
@@ -117,7 +117,7 @@ impl Owner<'_> {
     }
 }
 
-/// A statement for a table with this content, and what it leaves.
+/// A random statement for a table with this content, and the content after it.
 fn statement(
     now: Option<Content>,
     number: usize,
@@ -192,7 +192,7 @@ fn statement(
     (sql, Some(now))
 }
 
-/// Reads a table, and compares its index with it.
+/// Reads a table and compares its index with its rows.
 fn look(session: &mut Session, number: usize) -> Result<Option<Content>, SqlError> {
     let table = format!("own{number}");
     let lines = match ask(session, &format!("SELECT * FROM {table} ORDER BY id")) {
@@ -229,7 +229,8 @@ fn look(session: &mut Session, number: usize) -> Result<Option<Content>, SqlErro
     Ok(Some(Content { columns, has_index, rows }))
 }
 
-/// Each table is as the acknowledged statements leave it, or with the one that was under way.
+/// Checks that each table is as the acknowledged statements left it, with or without the effect of
+/// the statement that was running.
 pub(super) fn judge(session: &mut Session, ledger: &Ledger) -> Result<(), SqlError> {
     let all = ledger.own().clone();
     for (number, own) in all.iter().enumerate() {

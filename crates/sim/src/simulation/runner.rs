@@ -8,16 +8,16 @@ use spillway_base::scheduler::{self, Plan};
 use super::shape::Shape;
 use super::world;
 
-/// Scheduling points after which a history counts as one that never ends.
+/// A history with more scheduling points counts as endless.
 const STEPS_MAX: u64 = 300_000_000;
-/// Simulated time after which it does.
+/// A history that takes more simulated time counts as endless.
 const TIME_MAX: Duration = Duration::from_secs(600);
 /// One history in this many runs twice (SIMULATION-1).
 const REPLAY_EACH: u64 = 64;
-/// Seeds that a smaller shape is tried with.
+/// The number of seeds to try with a smaller shape.
 const SHRINK_SEEDS: u64 = 60;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 struct Wanted {
     seed: u64,
@@ -58,7 +58,7 @@ fn wanted() -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// What the program does.
+/// The entry point of `simulate`.
 #[must_use]
 pub fn main() -> ExitCode {
     let done = wanted().and_then(|wanted| if wanted.one { one(&wanted) } else { many(&wanted) });
@@ -101,7 +101,7 @@ fn one(wanted: &Wanted) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a history printed, and whether it failed.
+/// The output of a history, and whether it failed.
 struct Outcome {
     seed: u64,
     text: String,
@@ -120,7 +120,7 @@ fn child(seed: u64, figures: &[String]) -> Result<Outcome, String> {
     Ok(Outcome { seed, text, failed: !output.status.success() })
 }
 
-/// Runs a history again, which fails where it is another (SIMULATION-1).
+/// Runs a history again. It fails if the second run differs (SIMULATION-1).
 fn replayed(first: Outcome, figures: &[String]) -> Result<Outcome, String> {
     let again = child(first.seed, figures)?;
     if again.text == first.text {
@@ -130,14 +130,14 @@ fn replayed(first: Outcome, figures: &[String]) -> Result<Outcome, String> {
     Ok(Outcome { text, failed: true, ..first })
 }
 
-/// The first line that says why a history failed, without its figures.
+/// The reason of a failure without its figures: the first words of the first line that has one.
 fn reason(text: &str) -> String {
     let line = text.lines().find(|line| line.starts_with("FAILED: ")).unwrap_or("it crashed");
     let words = line.split(' ').take(4).map(|word| word.trim_matches(|c: char| c.is_ascii_digit()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Runs histories until the seeds or the time are over, or one fails.
+/// Runs histories until all seeds have run, the time is over, or one fails.
 fn many(wanted: &Wanted) -> Result<ExitCode, String> {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

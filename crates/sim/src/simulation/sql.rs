@@ -1,8 +1,7 @@
-//! SQL sessions: clients that move amounts between accounts, and note each transfer in a ledger.
+//! SQL sessions: clients that move amounts between accounts and record each transfer in a ledger.
 //!
-//! The ledger alone determines the balances of the accounts. So a check of both finds a transfer
-//! that was done by halves, and a check of the ledger finds a transfer that was lost
-//! (SIMULATION-10).
+//! The ledger alone determines the balances of the accounts. So comparing both finds a transfer
+//! that took effect only in part, and checking the ledger finds a lost transfer (SIMULATION-10).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +17,8 @@ use crate::client::ask;
 
 /// MySQL's error of a duplicate key.
 const DUPLICATE: u16 = 1062;
-/// MySQL's errors after which a transaction is run again: a lock that was not granted, a deadlock.
+/// MySQL's errors after which a client continues with another transaction: a lock that was not
+/// granted, a deadlock.
 const RETRIED: [u16; 3] = [1205, 1213, 3572];
 
 /// Transfers of all lives so far, and the clients' own tables.
@@ -28,7 +28,7 @@ pub struct Ledger(Mutex<Transfers>, Mutex<Vec<Own>>);
 #[derive(Default)]
 struct Transfers {
     acknowledged: BTreeSet<u64>,
-    /// Those whose commit was asked for.
+    /// Transfers whose COMMIT was sent.
     asked: BTreeSet<u64>,
 }
 
@@ -37,7 +37,8 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The clients' own tables, by the clients' numbers. Held between no two scheduling points.
+    /// The clients' own tables, by the clients' numbers. No client holds the lock across a
+    /// scheduling point.
     pub(super) fn own(&self) -> MutexGuard<'_, Vec<Own>> {
         self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,7 +50,7 @@ fn session(instance: &Instance) -> Result<Session, SqlError> {
     Ok(session)
 }
 
-/// Opens SQL over a database, with its tables.
+/// Opens SQL over a database and creates its tables.
 ///
 /// # Errors
 /// Those of the statements.
@@ -71,7 +72,7 @@ pub fn open(db: &Database, shape: &Shape) -> Result<Instance, SqlError> {
     Ok(instance)
 }
 
-/// An engine in SQL.
+/// The name of an engine in SQL.
 pub(super) fn engine_name(engine: EngineKind) -> &'static str {
     match engine {
         EngineKind::Memory => "MEMORY_OPTIMIZED",
@@ -84,8 +85,8 @@ fn numbers(line: &str) -> Vec<i64> {
     line.split_whitespace().map(number).collect()
 }
 
-/// SIMULATION-10: accounts hold what the ledger says, and that has all acknowledged transfers and
-/// none that nobody asked for. Clients' own tables are as they left them.
+/// SIMULATION-10: the accounts match the ledger. The ledger has all acknowledged transfers, and
+/// only transfers whose COMMIT was sent. The clients' own tables are as the clients left them.
 pub fn judge(instance: &Instance, ledger: &Ledger) {
     let found = check_accounts(instance);
     let transfers = ledger.transfers();
@@ -100,7 +101,7 @@ pub fn judge(instance: &Instance, ledger: &Ledger) {
     judged.unwrap_or_else(|error| fail(&format!("SIMULATION-10: no look at a table: {error}")));
 }
 
-/// Accounts hold what the ledger says. Answers the transfers in it.
+/// Checks that the accounts match the ledger. Returns the ledger's transfers.
 pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
     let look = || -> Result<(Vec<String>, Vec<String>), SqlError> {
         let mut session = session(instance)?;
@@ -124,7 +125,7 @@ pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
     found
 }
 
-/// Runs a client's transactions until they are done, or the database takes no more.
+/// Runs a client's transactions until they are done or the database fails.
 pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: &Shape) {
     let Ok(mut session) = session(instance) else { return };
     let mut rng = Rng::new(seed);
@@ -155,7 +156,7 @@ pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: 
     }
 }
 
-/// All accounts together hold nothing.
+/// Checks that the sum of all accounts is 0.
 fn look(session: &mut Session) -> Result<(), SqlError> {
     let sum = ask(session, "SELECT SUM(held) FROM account")?;
     if numbers(&sum[0]) != [0] {
@@ -164,7 +165,7 @@ fn look(session: &mut Session) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// A transfer that was acknowledged is there.
+/// Checks that an acknowledged transfer is in the ledger: inserting it again fails.
 fn insert_again(session: &mut Session, ledger: &Ledger, rng: &mut Rng) -> Result<(), SqlError> {
     let known = {
         let transfers = ledger.transfers();

@@ -21,7 +21,7 @@ use super::sql::{self, Ledger};
 
 const FOLDER: &str = "/db";
 const BACKUPS: &str = "/backups";
-/// Openings that meet faults, one after another, before one that meets none.
+/// Fewer than this many openings with faults precede an opening without.
 const OPENINGS_MAX: u64 = 4;
 
 /// How a life ends.
@@ -31,13 +31,13 @@ enum End {
     Crash,
     /// The process is killed.
     Kill,
-    /// It is closed beside clients.
+    /// The database is closed while clients run.
     Close,
-    /// It is closed once the clients have gone.
+    /// The database is closed after the clients have ended.
     Quiet,
 }
 
-/// What a history did, for its figures.
+/// The figures of a history.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Done {
     /// Commits that were acknowledged.
@@ -53,27 +53,27 @@ struct World {
     disk: SimDisk,
     rng: Rng,
     done: Done,
-    /// What the last opening found.
+    /// The state that the last opening found.
     base: State,
     ledger: Arc<Ledger>,
 }
 
-/// What an opening gives.
+/// The result of an opening.
 struct Opened {
     db: Database,
     tables: [Table; TABLES],
     sql: Option<Instance>,
 }
 
-/// A life that was left, and what its tasks do until they are done.
+/// A life after its end, and its tasks that may still run.
 struct Left {
     life: Arc<Life>,
     tasks: Vec<JoinHandle<()>>,
-    /// Whether it was closed, and nothing failed.
+    /// Whether it ended by a successful close.
     clean: bool,
 }
 
-/// Runs the history of this seed in this shape. A fault that it finds ends the process.
+/// Runs the history of this seed in this shape. A failed check ends the process.
 #[must_use]
 pub fn run(seed: u64, shape: Shape) -> Done {
     let mut world = World {
@@ -118,8 +118,8 @@ impl World {
         settings
     }
 
-    /// Opens the database, faults and all, while what is left of its last life goes on; then judges
-    /// that life.
+    /// Opens the database, possibly with faults, while tasks of its last life still run. Then
+    /// judges that life.
     fn open(&mut self, left: Option<Left>, has_faults: bool) -> Opened {
         let mut faults = if has_faults { self.rng.below(OPENINGS_MAX) } else { 0 };
         loop {
@@ -153,7 +153,7 @@ impl World {
     }
 
     fn try_open(&self, settings: Settings) -> Result<Opened, String> {
-        // What this life leaves behind does nothing to the next one.
+        // A handle of this process: after its end, tasks that are left cannot change the disk.
         let disk = Arc::new(self.disk.process());
         let told = |error: Error| error.to_string();
         let db = Database::open_on(disk, FOLDER, settings).map_err(told)?;
@@ -165,7 +165,7 @@ impl World {
         Ok(Opened { db, tables, sql })
     }
 
-    /// The process goes, and with it what was planned for it.
+    /// Ends the process, and with it the faults that were planned for it.
     fn end_of_process(&mut self) {
         if self.disk.is_crashed() {
             self.disk.restart();
@@ -206,12 +206,12 @@ impl World {
         }
     }
 
-    /// Restores a backup, and answers what is in it.
+    /// Restores a backup and returns its state.
     fn restore(&mut self, number: u64, through: Csn) -> State {
         let mut settings = self.settings();
         settings.cores = 1;
         let disk: Arc<dyn Disk> = Arc::new(self.disk.process());
-        // A folder is not removed with what is in it.
+        // A new folder each time, because the disk removes no folders.
         let dir = PathBuf::from(format!("/restored-{}", self.done.openings));
         let restored = || -> Result<State, Error> {
             disk.create_dir_all(&dir)?;
@@ -252,7 +252,7 @@ impl World {
         may[self.rng.below(may.len() as u64) as usize]
     }
 
-    /// Plans what the disk does to a life.
+    /// Plans the faults of a life.
     fn plan_faults(&mut self, end: End) {
         let mut at = |most: u64| self.disk.operations() + 1 + self.rng.below(most);
         if self.shape.faults & shape::FAIL != 0 {
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// One life, until its end.
+    /// Runs one life until its end.
     fn live(&mut self, Opened { db, tables, sql }: Opened) -> Left {
         let shape = self.shape;
         let life = Arc::new(Life {
@@ -299,7 +299,7 @@ impl World {
         self.start_beside(&life, &mut tasks);
         let clean = match end {
             End::Crash | End::Kill => {
-                // The crash comes by itself, where the life is long enough.
+                // The planned crash happens meanwhile if the life is long enough.
                 self.pause();
                 if end == End::Crash {
                     self.disk.crash();
@@ -324,7 +324,7 @@ impl World {
         self.leave(life, tasks, clean)
     }
 
-    /// Leaves a life: what it still does, it does to a disk that is gone.
+    /// Leaves a life. Its tasks may still run, but do not reach the disk any more.
     fn leave(&mut self, life: Arc<Life>, mut tasks: Vec<JoinHandle<()>>, clean: bool) -> Left {
         if self.rng.chance(1, 2) {
             for task in tasks.drain(..) {
@@ -350,7 +350,7 @@ impl World {
         closed.is_ok()
     }
 
-    /// Waits in the midst of what clients do, or sleeps, for some time of any magnitude.
+    /// Waits for a number of scheduling points, or for a time, of any order of magnitude.
     fn pause(&mut self) {
         if self.rng.chance(2, 3) {
             let most = [100, 1_000, 10_000, 100_000][self.rng.below(4) as usize];
@@ -393,7 +393,7 @@ impl World {
     }
 }
 
-/// Waits before a call beside clients.
+/// Waits before a call of flush, compaction or backup.
 fn pause(rng: &mut Rng) {
     if rng.chance(1, 2) {
         scheduler::wait_steps(rng.below(30_000));
@@ -412,7 +412,7 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     thread::spawn(name, body).unwrap_or_else(|error| fail(&format!("no thread: {error}")))
 }
 
-/// The tables, made where they are not there.
+/// The tables, which it creates if they are missing.
 fn tables(db: &Database, shape: &Shape) -> Result<[Table; TABLES], Error> {
     let mut tables = Vec::new();
     for (number, name) in ["a", "b"].into_iter().enumerate() {
@@ -429,7 +429,7 @@ fn tables(db: &Database, shape: &Shape) -> Result<[Table; TABLES], Error> {
     Ok([tables[0], tables[1]])
 }
 
-/// All that is in the tables.
+/// The contents of the tables.
 fn state(db: &Database, tables: &[Table; TABLES]) -> Result<State, Error> {
     let txn = db.begin(TransactionOptions::new().read_only(true));
     let mut state = State::new();
