@@ -1,9 +1,9 @@
-//! The known violations: `allowed.txt` has their numbers, which may only fall.
+//! The baseline of known violations: `allowed.txt` has their numbers, which may only fall.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Where one thing that is wrong was found.
+/// The place of one violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Site {
     pub(crate) path: String,
@@ -11,17 +11,17 @@ pub(crate) struct Site {
     pub(crate) text: String,
 }
 
-/// Something past a limit: how much, and where.
+/// A violation of a check: its amount and its places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Finding {
     pub(crate) check: &'static str,
-    /// What the baseline knows it by. It has no line numbers.
+    /// Its key in the baseline. It has no line numbers, so that other changes of the file keep it.
     pub(crate) key: String,
     pub(crate) amount: usize,
     pub(crate) sites: Vec<Site>,
 }
 
-/// Adds one to the finding of this key.
+/// Adds one site to the finding with this key.
 pub(crate) fn count(
     findings: &mut BTreeMap<String, Finding>,
     check: &'static str,
@@ -38,11 +38,11 @@ pub(crate) fn count(
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Baseline {
     allowed: BTreeMap<(String, String), usize>,
-    /// The line of each entry in the text that was read.
+    /// The line of each entry in the parsed text.
     lines: BTreeMap<(String, String), usize>,
 }
 
-/// The baseline, from the root.
+/// The path of the baseline from the root.
 pub(crate) const ALLOWED: &str = "crates/xtask/allowed.txt";
 
 const HEAD: &str = "\
@@ -76,7 +76,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// As text that [`Self::parse`] reads.
+    /// The text that [`Self::parse`] reads.
     pub(crate) fn render(&self) -> String {
         let mut text = HEAD.to_owned();
         let mut section = "";
@@ -95,12 +95,12 @@ impl Baseline {
         self.allowed.get(&key).copied().unwrap_or(0)
     }
 
-    /// The line that an entry was read from; 0 for one that was not read.
+    /// The line of an entry in the parsed text; 0 if it was not there.
     pub(crate) fn line(&self, check: &str, key: &str) -> usize {
         self.lines.get(&(check.to_owned(), key.to_owned())).copied().unwrap_or(0)
     }
 
-    /// Findings that are more than is allowed, with what is allowed.
+    /// Findings above the allowed amount, with that amount.
     pub(crate) fn worse<'a>(&self, findings: &'a [Finding]) -> Vec<(&'a Finding, usize)> {
         let allowed = |finding: &'a Finding| (finding, self.get(finding));
         findings
@@ -110,7 +110,7 @@ impl Baseline {
             .collect()
     }
 
-    /// Entries that allow more than there is: check, key, allowed, there.
+    /// Entries that allow more than was found: check, key, allowed amount, found amount.
     pub(crate) fn looser(&self, findings: &[Finding]) -> Vec<(&str, &str, usize, usize)> {
         let there: BTreeMap<_, _> = findings
             .iter()
@@ -126,7 +126,7 @@ impl Baseline {
         looser
     }
 
-    /// The baseline of what is there. It raises no number unless `allow_more` is set.
+    /// A baseline of these findings. It raises no number unless `allow_more` is set.
     pub(crate) fn rewritten(&self, findings: &[Finding], allow_more: bool) -> Self {
         let mut allowed = BTreeMap::new();
         for finding in findings {

@@ -1,4 +1,4 @@
-//! The import graph of a crate: between its files, and between its top-level modules.
+//! The graph of imports between the files and between the top-level modules of a crate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::repo::{self, Repo, RustFile};
 use crate::syntax::PathUse;
 
-/// An import from one file of another.
+/// An import of an item of another file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Import {
     pub(crate) from_file: String,
@@ -15,7 +15,7 @@ pub(crate) struct Import {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) line: usize,
-    /// The imported item, from the crate's root, past re-exports.
+    /// The imported item's path from the crate's root, with re-exports resolved.
     pub(crate) item: String,
 }
 
@@ -31,17 +31,17 @@ pub(crate) struct CrateGraph {
 
 type ModulePath = Vec<String>;
 
-/// What a crate's paths are resolved by.
+/// The names of a crate, to resolve its paths.
 #[derive(Default)]
 struct Names {
     /// The file of each module, inline ones included.
     files: HashMap<ModulePath, String>,
-    /// What a `use` in a module binds a name to.
+    /// The target of each name that a `use` binds in a module.
     bound: HashMap<(ModulePath, String), ModulePath>,
 }
 
 impl Names {
-    /// The path from the crate's root; `None` if it leads out of the crate.
+    /// A path from the crate's root; `None` for a path into another crate.
     fn absolute(&self, module: &[String], segments: &[String]) -> Option<ModulePath> {
         let mut path = module.to_vec();
         let mut rest = segments;
@@ -69,7 +69,7 @@ impl Names {
         Some(path)
     }
 
-    /// The module that defines what a path names, past re-exports, and the name in it.
+    /// Resolves re-exports: the module that defines the path's item, and the item's name.
     fn resolve(&self, mut path: ModulePath) -> (ModulePath, String) {
         for _ in 0..16 {
             let mut length = path.len();
@@ -91,7 +91,7 @@ impl Names {
     }
 }
 
-/// The module that a file is, from the crate's root.
+/// The module path of a file, from the crate's root.
 fn module_path(file: &RustFile, source: &str) -> ModulePath {
     let folder = repo::module_folder(&file.path);
     let inside = folder.strip_prefix(source).unwrap_or("");
@@ -142,7 +142,7 @@ pub(crate) fn of_crate(repo: &Repo, name: &str) -> CrateGraph {
 fn import(names: &Names, module: &[String], file: &RustFile, path: &PathUse) -> Option<Import> {
     let scope = joined(module, &path.scope);
     let absolute = names.absolute(&scope, &path.segments)?;
-    // A re-export of an own part is how a module is laid out, and no use that it makes of the part.
+    // A module that re-exports an item of its own submodule does not depend on it.
     if path.public && absolute.starts_with(&scope) {
         return None;
     }
@@ -161,7 +161,7 @@ fn import(names: &Names, module: &[String], file: &RustFile, path: &PathUse) -> 
 }
 
 impl CrateGraph {
-    /// How many imports lead from one top-level module to another. The root is left out: it names
+    /// The number of imports from one top-level module to another, without the root, which names
     /// all modules.
     pub(crate) fn module_edges(&self) -> BTreeMap<(String, String), usize> {
         let mut edges = BTreeMap::new();
@@ -173,7 +173,7 @@ impl CrateGraph {
         edges
     }
 
-    /// The files of each cycle between files, the largest cycle first.
+    /// The files of each cycle of imports, the largest cycle first.
     pub(crate) fn file_cycles(&self) -> Vec<Vec<String>> {
         let edges: BTreeSet<(String, String)> = self
             .imports
@@ -188,7 +188,7 @@ impl CrateGraph {
         cycles
     }
 
-    /// The cycles between files as text: which files import which of their cycle, and what.
+    /// The cycles between files as text: each import within a cycle, and the imported items.
     pub(crate) fn cycles(&self) -> String {
         let source = format!("crates/{}/src/", self.name);
         let short = |file: &str| file.strip_prefix(&source).unwrap_or(file).to_owned();
@@ -227,8 +227,8 @@ impl CrateGraph {
         text
     }
 
-    /// An order of the modules with few imports against it: layers from the lowest to the highest,
-    /// where no module imports another of its layer.
+    /// An order of the modules with few imports against it, as layers, the lowest first. No module
+    /// imports another of its layer.
     pub(crate) fn order(&self) -> Vec<Vec<String>> {
         let edges = self.module_edges();
         let mut order: Vec<String> = self.modules.iter().cloned().collect();
@@ -262,7 +262,7 @@ impl CrateGraph {
                 .filter_map(|name| layers.iter().position(|layer| layer.contains(name)))
                 .max()
                 .map_or(0, |highest| highest + 1);
-            // One that imports this one against the order stays strictly below it.
+            // A lower module that imports this one against the order must be in a lower layer.
             let knotted = order[..at]
                 .iter()
                 .filter(|name| edges.contains_key(&((*name).clone(), module.clone())))
@@ -290,7 +290,7 @@ pub(crate) fn components(edges: &BTreeSet<(String, String)>) -> Vec<Vec<String>>
         next.entry(from).or_default().push(to);
         back.entry(to).or_default().push(from);
     }
-    // Kosaraju: the order in which searches end, then searches backward from the last to end.
+    // Kosaraju's algorithm: searches in post-order, then backward searches in the reverse order.
     let mut seen = BTreeSet::new();
     let mut ended = Vec::new();
     for start in next.keys() {
@@ -308,7 +308,7 @@ pub(crate) fn components(edges: &BTreeSet<(String, String)>) -> Vec<Vec<String>>
     cycles
 }
 
-/// Visits what can be reached and was not seen, each after all that follows it.
+/// Visits the reachable nodes that were not seen, in post-order.
 fn search<'a>(
     start: &'a str,
     next: &BTreeMap<&'a str, Vec<&'a str>>,

@@ -1,10 +1,9 @@
 //! Splits Rust source into code, comments and literals, without parsing it.
 //!
-//! Checks need to know whether a byte is code, a comment or a literal; they need nothing else of
-//! the grammar. The masked code has the same length and lines as the source; comments and literals
-//! are blank.
+//! Checks only need to know whether a byte is code, a comment or a literal. The masked code has the
+//! same length and lines as the source, with blanks for comments and literals.
 
-/// How a comment begins.
+/// The marker of a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Marker {
     /// `//!`
@@ -17,25 +16,25 @@ pub(crate) enum Marker {
     Block,
 }
 
-/// The part of one line that is comment.
+/// A comment, or one line of a block comment.
 #[derive(Clone, Debug)]
 pub(crate) struct CommentLine {
     pub(crate) line: usize,
     pub(crate) marker: Marker,
-    /// What follows the marker.
+    /// The text after the marker.
     pub(crate) text: String,
-    /// Whether nothing but space stands before the comment.
+    /// Whether only space precedes the comment on its line.
     pub(crate) alone: bool,
 }
 
-/// A source file whose comments are set apart.
+/// A source file, split into code and comments.
 #[derive(Default, Debug)]
 pub(crate) struct Masked {
     pub(crate) code: String,
     pub(crate) comments: Vec<CommentLine>,
 }
 
-/// A word or a mark of the code.
+/// A word or a punctuation mark of the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
@@ -61,7 +60,7 @@ impl Lexer<'_> {
         self.source.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Takes one byte: as code, or as a blank.
+    /// Takes one byte, as code or as a blank.
     fn take(&mut self, as_code: bool) {
         let byte = self.source[self.at];
         self.code.push(if as_code || byte == b'\n' { byte } else { b' ' });
@@ -80,7 +79,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Keeps the comment that begins at `start` and has its text from `text` up to here.
+    /// Records the comment that begins at `start`. Its text begins at `text` and ends at the
+    /// current byte.
     fn record(&mut self, start: usize, text: usize, marker: Marker) {
         let before = &self.source[self.line_start..start];
         self.comments.push(CommentLine {
@@ -132,7 +132,7 @@ impl Lexer<'_> {
         self.record(start, start, Marker::Block);
     }
 
-    /// A literal that ends with `end`, the escapes of which begin with a backslash.
+    /// Takes a literal that ends with `end` and has escapes with a backslash.
     fn escaped(&mut self, end: u8) {
         self.take(true);
         while self.at < self.source.len() && self.peek(0) != end {
@@ -144,7 +144,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `r"…"` and `r#"…"#`; nothing if this is none.
+    /// Takes a raw string, `r"…"` or `r#"…"#`. `false` if there is none here.
     fn raw_string(&mut self) -> bool {
         let before = |back: usize| self.at.checked_sub(back).map_or(b' ', |at| self.source[at]);
         let prefixed = matches!(before(1), b'b' | b'c') && !is_word(before(2));
@@ -197,7 +197,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Sets comments and literals apart.
+/// Splits a source file into code and comments.
 pub(crate) fn mask(source: &str) -> Masked {
     let mut lexer = Lexer {
         source: source.as_bytes(),
@@ -211,7 +211,7 @@ pub(crate) fn mask(source: &str) -> Masked {
     Masked { code: String::from_utf8_lossy(&lexer.code).into_owned(), comments: lexer.comments }
 }
 
-/// The words and marks of masked code. `::`, `->` and `=>` are one mark each.
+/// The words and punctuation marks of masked code. `::`, `->` and `=>` are one mark each.
 pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let mut tokens = Vec::with_capacity(code.len() / 4);

@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask tidy` checks how the code and the pages are written.
+//! Tasks of the workspace: `cargo xtask tidy` checks the form of the code and the pages.
 //!
 //! - `tidy` runs the checks and compares the number of violations with `allowed.txt`. With
 //!   `--write` it lowers the numbers in `allowed.txt` to those that the checks find; with
@@ -26,7 +26,7 @@ usage: cargo xtask tidy [--write [--allow-more]]   check how code and pages are 
        cargo xtask order CRATE                     an order of its modules, for layers.txt
        cargo xtask cycles CRATE                    the imports that tie its files into cycles";
 
-/// How many places of one kind are shown.
+/// The most sites of a finding that are shown.
 const SITES_SHOWN: usize = 8;
 
 fn main() -> ExitCode {
@@ -67,7 +67,8 @@ fn order(graph: &graph::CrateGraph) -> String {
     format!("[{}]\n{}\n", graph.name, layers.join("\n"))
 }
 
-/// Runs all checks. With `write`, writes the baseline, with larger numbers only if `write` says so.
+/// Runs all checks. If `write` is set, writes the baseline; `Some(true)` also allows larger
+/// numbers.
 fn tidy(write: Option<bool>) -> Result<String, String> {
     let root = repo::root();
     let repo = repo::read(&root)?;
@@ -90,7 +91,7 @@ fn tidy(write: Option<bool>) -> Result<String, String> {
     if complaints.is_empty() { Ok(summary(&repo, &findings)) } else { Err(complaints) }
 }
 
-/// Findings past the baseline, and entries of the baseline that are too loose.
+/// Describes findings above the baseline, and entries of the baseline that allow too much.
 fn complaints(baseline: &Baseline, findings: &[Finding]) -> String {
     let mut text = String::new();
     for (finding, allowed) in baseline.worse(findings) {

@@ -10,12 +10,12 @@ use crate::syntax::{self, Outline};
 /// A Rust file, lexed.
 #[derive(Debug)]
 pub(crate) struct RustFile {
-    /// From the repository's root, with slashes.
+    /// The path from the repository's root, with slashes.
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) masked: Masked,
     pub(crate) outline: Outline,
-    /// Whether it is compiled for tests, fuzzing, benchmarks or examples only.
+    /// Whether it is compiled only for tests, fuzzing, benchmarks or examples.
     pub(crate) test: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct TextFile {
     pub(crate) text: String,
 }
 
-/// What the checks look at.
+/// The input of the checks.
 #[derive(Default, Debug)]
 pub(crate) struct Repo {
     pub(crate) rust: Vec<RustFile>,
     pub(crate) markdown: Vec<TextFile>,
-    /// Files the comments of which begin with `#`.
+    /// Files whose comments begin with `#`.
     pub(crate) hashed: Vec<TextFile>,
-    /// All files, and the folders that they are in.
+    /// All files and their folders.
     pub(crate) paths: BTreeSet<String>,
     /// The order of each crate's modules (`layers.txt`).
     pub(crate) layers: String,
@@ -91,7 +91,7 @@ fn is_hashed(path: &str) -> bool {
     script || [".toml", ".sh", ".py"].iter().any(|end| name.ends_with(end))
 }
 
-/// A repository of these files (path, text).
+/// A repository with these files (path, text).
 pub(crate) fn from_files(files: Vec<(String, String)>) -> Repo {
     let mut repo = Repo::default();
     for (path, text) in files {
@@ -125,7 +125,7 @@ impl Repo {
         }
     }
 
-    /// Whether there is such a file or folder.
+    /// Whether a file or folder exists.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
@@ -137,13 +137,14 @@ fn is_test_path(path: &str) -> bool {
         .any(|part| matches!(part, "tests" | "benches" | "examples") || part.ends_with("_tests"))
 }
 
-/// The path without `.rs`, and without `/mod`, `/lib` and `/main`: where its modules are.
+/// The folder of a file's submodules: its path without `.rs`, and without `/mod`, `/lib` and
+/// `/main`.
 pub(crate) fn module_folder(path: &str) -> &str {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     ["/mod", "/lib", "/main"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem)
 }
 
-/// Marks the files of modules that are declared under `#[cfg(test)]`, and of those below them.
+/// Marks the files of modules under `#[cfg(test)]`, and of their submodules, as test files.
 fn mark_test_modules(files: &mut [RustFile]) {
     let mut roots = Vec::new();
     for file in files.iter() {

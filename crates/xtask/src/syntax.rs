@@ -1,4 +1,4 @@
-//! An outline of a Rust file: functions, types, modules and paths, and which of them are for tests
+//! An outline of a Rust file: functions, types, modules and paths, and whether each is for tests
 //! only.
 //!
 //! The outline is built from tokens with a stack of open brackets. Macros are not expanded.
@@ -8,7 +8,7 @@ use crate::lexer::Token;
 /// A function with a body.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// With the type that it belongs to: `Type::name`.
+    /// The name with the owning type: `Type::name`.
     pub(crate) name: String,
     pub(crate) line: usize,
     /// Lines between its braces.
@@ -21,7 +21,7 @@ pub(crate) struct Function {
 pub(crate) struct TypeItem {
     pub(crate) name: String,
     pub(crate) line: usize,
-    /// The inline modules around it.
+    /// The enclosing inline modules.
     pub(crate) scope: Vec<String>,
     pub(crate) test: bool,
 }
@@ -35,11 +35,11 @@ pub(crate) struct ModuleItem {
     pub(crate) test: bool,
 }
 
-/// A path as it is written, or a leaf of a `use`.
+/// A path in an expression or type, or a leaf of a `use`.
 #[derive(Clone, Debug)]
 pub(crate) struct PathUse {
     pub(crate) segments: Vec<String>,
-    /// The name that a `use` gives it.
+    /// The name that a `use` binds.
     pub(crate) binds: Option<String>,
     pub(crate) public: bool,
     pub(crate) line: usize,
@@ -47,16 +47,16 @@ pub(crate) struct PathUse {
     pub(crate) test: bool,
 }
 
-/// What a file contains.
+/// The outline of a file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Outline {
     pub(crate) functions: Vec<Function>,
     pub(crate) types: Vec<TypeItem>,
     pub(crate) modules: Vec<ModuleItem>,
     pub(crate) paths: Vec<PathUse>,
-    /// Lines of items that are for tests only, first and last.
+    /// First and last line of each item that is for tests only.
     pub(crate) test_lines: Vec<(usize, usize)>,
-    /// `#![cfg(test)]`.
+    /// Whether the file has `#![cfg(test)]`.
     pub(crate) all_test: bool,
 }
 
@@ -71,9 +71,9 @@ enum Scope {
 struct Walker<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
-    /// Open brackets of all kinds, with the line of each.
+    /// The open brackets of all kinds, with the line of each.
     open: Vec<(Scope, usize)>,
-    /// What the next brace at this depth belongs to.
+    /// The owner of the next brace at this depth.
     pending: Option<(Scope, usize)>,
     /// Tokens before this one are for tests only.
     test_until: usize,
@@ -121,12 +121,12 @@ impl<'a> Walker<'a> {
         self.open.iter().filter_map(name).collect()
     }
 
-    /// Whether nothing but modules is open.
+    /// Whether all open brackets are those of modules.
     fn in_module(&self) -> bool {
         self.open.iter().all(|(scope, _)| matches!(scope, Scope::Module(_)))
     }
 
-    /// Whether an item may begin here: not within a signature, nor within parentheses.
+    /// Whether an item may begin here. Within a signature, it may not.
     fn item_may_begin(&self) -> bool {
         self.pending.is_none()
     }
@@ -338,7 +338,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Takes one tree of a `use`, up to the `,`, `}` or `;` after it.
+    /// Takes one tree of a `use`, up to the following `,`, `}` or `;`.
     fn use_tree(
         &mut self,
         prefix: &mut Vec<String>,
@@ -398,7 +398,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether an attribute of these words makes its item one for tests or fuzzing only.
+/// Whether an attribute with these words limits its item to tests or fuzzing.
 fn means_test(words: &[&str]) -> bool {
     if words == ["test"] {
         return true;

@@ -25,7 +25,7 @@ pub(crate) fn find(repo: &Repo) -> Vec<Finding> {
                 amount: 0,
                 sites: Vec::new(),
             });
-            // Functions of one name in one file are known by the longest.
+            // Functions of a file with the same name share a key; the longest counts.
             finding.amount = finding.amount.max(amount);
             finding.sites.push(site);
         }

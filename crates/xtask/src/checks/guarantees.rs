@@ -14,20 +14,20 @@ use crate::repo::Repo;
 pub(crate) const NAME: &str = "guarantees";
 pub(crate) const ADVICE: &str = "give each contract a prefix of its own, and cite what is defined";
 
-/// Words that look like labels and are none.
+/// Words that look like labels but are not.
 const OTHER_WORDS: &[&str] = &[
     "AVX-512", "CRC-32", "F32", "F64", "ISO-8601", "L0", "P50", "P95", "P99", "RFC-3339", "SHA-1",
     "SHA-256", "UTF-8",
 ];
 
-/// The label that a text begins with: capitals, perhaps a hyphen, and one or two digits.
+/// The label at the start of a text: capitals, an optional hyphen, and one or two digits.
 fn label_at(text: &str) -> Option<&str> {
     let letters =
         text.bytes().take_while(|byte| byte.is_ascii_uppercase() || *byte == b'-').count();
     let digits = text[letters..].bytes().take_while(u8::is_ascii_digit).count();
     let label = &text[..letters + digits];
     let prefix = text[..letters].trim_end_matches('-');
-    // Without a hyphen only one letter makes a label: `LZ4` and `I256` are words.
+    // Without a hyphen a label has a single letter: `LZ4` and `I256` are words.
     let is_label = (1..=2).contains(&digits)
         && !prefix.is_empty()
         && !prefix.starts_with('-')
@@ -55,7 +55,7 @@ fn defined(text: &str) -> Option<&str> {
     opens.then_some(label)
 }
 
-/// The labels in a paragraph, with their offsets. Text in backticks is code.
+/// The labels in a paragraph, with their offsets. Text in backticks does not count.
 fn cited(paragraph: &Paragraph) -> Vec<(usize, &str)> {
     let text = paragraph.text.as_str();
     let mut labels = Vec::new();

@@ -1,6 +1,6 @@
 //! Top-level modules of a crate follow the order that `layers.txt` states.
 //!
-//! A module imports only modules on lower lines. Imports in the other direction cause cycles; the
+//! A module imports only modules of lower layers. Imports in the other direction cause cycles; the
 //! baseline lists each of these imports.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,16 +13,16 @@ pub(crate) const NAME: &str = "layers";
 pub(crate) const ADVICE: &str = "move what is imported down to the lowest module that it belongs to, \
     or pass it in; `cargo xtask order CRATE` shows an order that fits today's imports";
 
-/// Crates with modules, from the paths of their files.
+/// The names of all crates, from the paths of their files.
 pub(crate) fn crates(repo: &Repo) -> BTreeSet<String> {
     let name = |path: &str| Some(path.strip_prefix("crates/")?.split_once("/src/")?.0.to_owned());
     repo.rust.iter().filter_map(|file| name(&file.path)).collect()
 }
 
-/// The layer of each module by crate, and the line that says so.
+/// For each crate, the layer of each module and its line in `layers.txt`.
 type Stated = BTreeMap<String, BTreeMap<String, (usize, usize)>>;
 
-/// Reads `[crate]` sections, each line of which is one layer, from the lowest.
+/// Reads `[crate]` sections. Each line of a section is one layer, the lowest first.
 fn stated(text: &str) -> Stated {
     let mut stated = Stated::new();
     let mut current = String::new();

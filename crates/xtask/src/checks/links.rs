@@ -1,4 +1,4 @@
-//! Relative links and anchors of Markdown, and paths in backticks, point to something that exists.
+//! Relative links and anchors of Markdown, and paths in backticks, have existing targets.
 //!
 //! In pages, `txn/pipeline` means `crates/txn/src/pipeline`, a file or a folder.
 
@@ -10,7 +10,7 @@ use crate::repo::{Repo, TextFile};
 pub(crate) const NAME: &str = "links";
 pub(crate) const ADVICE: &str = "correct the path, or remove it";
 
-/// The prose of a page by lines: code blocks are empty.
+/// The numbered lines of a page, without code blocks.
 fn prose_lines(page: &TextFile) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut lines = Vec::new();
@@ -24,7 +24,7 @@ fn prose_lines(page: &TextFile) -> Vec<(usize, &str)> {
     lines
 }
 
-/// The anchors of a page, as GitHub makes them of headings.
+/// The anchors of a page, as GitHub derives them from headings.
 fn anchors(page: &TextFile) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut times = BTreeMap::new();
@@ -43,13 +43,13 @@ fn anchors(page: &TextFile) -> BTreeSet<String> {
     anchors
 }
 
-/// The targets of a line's links: what stands between `](` and `)`.
+/// The targets of a line's links: the texts between `](` and `)`.
 fn targets(line: &str) -> Vec<&str> {
     let ends = line.split("](").skip(1);
     ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn code_words(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).collect()
 }
@@ -65,7 +65,7 @@ fn expanded(path: &str) -> Vec<String> {
     }
 }
 
-/// A path against the folder of a page: `docs` and `../README.md` make `README.md`.
+/// A relative path resolved against a page's folder: `docs` and `../README.md` make `README.md`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -95,10 +95,11 @@ fn broken_link(repo: &Repo, page: &TextFile, target: &str) -> Option<String> {
     lost.then(|| format!("{path} has no heading for #{anchor}"))
 }
 
-/// Files that git does not have, which pages tell how to make or find.
+/// Folders of build output, which pages may name although git does not have them.
 const MADE: [&str; 2] = ["target", "fuzz/target"];
 
-/// Whether a word in backticks is a path of this repository, by its first part or its ending.
+/// Whether a word in backticks looks like a path of this repository, by its first part or its
+/// ending.
 fn is_path(repo: &Repo, word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./{},*-".contains(c);
     if word.is_empty() || !word.chars().all(plain) || word.starts_with(['/', '.', '-', '*']) {
@@ -113,9 +114,10 @@ fn is_path(repo: &Repo, word: &str) -> bool {
     }
 }
 
-/// Whether a path is one of the repository's files or folders, of a crate's, or ends one of them.
+/// Whether a path names a file or folder of the repository or of a crate. A file name alone may be
+/// in any folder.
 fn exists(repo: &Repo, path: &str) -> bool {
-    // Of a pattern, the folder is looked for.
+    // For a pattern, its folder must exist.
     let path = match path.split_once('*') {
         Some((folder, _)) => folder.rsplit_once('/').map_or("", |(folder, _)| folder),
         None => path.trim_end_matches('/'),

@@ -1,5 +1,4 @@
-//! The checks. Each check finds the places that exceed its limit; the baseline lists the known
-//! ones.
+//! The checks. Each check finds violations of one rule; the baseline lists the known ones.
 
 mod cycles;
 mod files;
@@ -18,7 +17,7 @@ use crate::repo::Repo;
 
 pub(crate) use layers::crates;
 
-/// A check's name, what to do about what it finds, and how it finds it.
+/// A check: its name, the advice for its findings, and its function.
 pub(crate) struct Check {
     pub(crate) name: &'static str,
     pub(crate) advice: &'static str,
@@ -39,7 +38,7 @@ pub(crate) const CHECKS: [Check; 10] = [
     Check { name: width::NAME, advice: width::ADVICE, find: width::find },
 ];
 
-/// What a check finds in these files, as `key amount`, for the checks' tests.
+/// The findings of a check in these files, as `key amount`, for the checks' tests.
 #[cfg(test)]
 fn found(find: fn(&Repo) -> Vec<Finding>, files: &[(&str, &str)]) -> Vec<String> {
     let own = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());

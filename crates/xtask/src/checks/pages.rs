@@ -1,4 +1,4 @@
-//! The pages that everybody reads stay short.
+//! The main pages of the repository stay short.
 
 use crate::baseline::{Finding, Site};
 use crate::repo::{Repo, TextFile};
@@ -6,14 +6,14 @@ use crate::repo::{Repo, TextFile};
 pub(crate) const NAME: &str = "pages";
 pub(crate) const ADVICE: &str = "shorten the page, or move details to docs/";
 
-/// A count over a page.
+/// Measures the size of a page.
 type Measure = fn(&TextFile) -> usize;
 
 fn lines(page: &TextFile) -> usize {
     page.text.lines().count()
 }
 
-/// Rows of the page's table, without its head.
+/// The number of rows of the page's table, without the header.
 fn terms(page: &TextFile) -> usize {
     page.text.lines().filter(|line| line.starts_with("| ")).count().saturating_sub(1)
 }

@@ -1,7 +1,7 @@
-//! Phrases of `phrases.txt` do not come back into comments and pages.
+//! Comments and pages contain no phrase of `phrases.txt`.
 //!
-//! A line `phrase => advice` forbids the phrase anywhere. A line `^phrase => advice` forbids the
-//! phrase at the beginning of a sentence that is no question.
+//! A line `phrase => advice` forbids the phrase anywhere. A line `^phrase => advice` forbids it
+//! only at the beginning of a sentence that is not a question.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::repo::Repo;
 pub(crate) const NAME: &str = "phrases";
 pub(crate) const ADVICE: &str = "write subject, verb, object, with the component as the subject";
 
-/// The pages that quote phrases to forbid them.
+/// The list of forbidden phrases.
 const PHRASES: &str = include_str!("../../phrases.txt");
 
 struct Phrase {
@@ -34,7 +34,7 @@ fn phrases(list: &str) -> Vec<Phrase> {
     entries.map(phrase).collect()
 }
 
-/// Whether a sentence begins at `at`, and is no question.
+/// Whether a sentence begins at `at` and is not a question.
 fn begins_statement(text: &str, at: usize) -> bool {
     let before = text[..at].trim_end_matches(['*', '`', '(', ' ']);
     let begins = before.is_empty() || before.ends_with(['.', '?', '!']);
@@ -42,7 +42,7 @@ fn begins_statement(text: &str, at: usize) -> bool {
     begins && !end.starts_with('?')
 }
 
-/// Where a phrase stands, as whole words.
+/// The offsets at which a paragraph has a phrase, as whole words.
 fn occurrences(paragraph: &Paragraph, lower: &str, phrase: &Phrase) -> Vec<usize> {
     let text = if phrase.starts_sentence { paragraph.text.as_str() } else { lower };
     let bytes = text.as_bytes();

@@ -1,18 +1,18 @@
-//! Prose as paragraphs: of comments and of Markdown, without code, tables and addresses.
+//! The prose of comments and of Markdown as paragraphs, without code blocks.
 
 use crate::lexer::{CommentLine, Marker};
 use crate::repo::{RustFile, TextFile};
 
-/// A paragraph, and the line of each of its bytes.
+/// A paragraph, with the line number of each byte.
 #[derive(Default, Debug)]
 pub(crate) struct Paragraph {
     pub(crate) text: String,
-    /// Where each line of it begins: offset and line number.
+    /// The offset at which each line begins, and its line number.
     starts: Vec<(usize, usize)>,
 }
 
 impl Paragraph {
-    /// The line of the file that the byte at `offset` is in.
+    /// The line in the file of the byte at `offset`.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.starts.iter().rev().find(|(start, _)| *start <= offset).map_or(1, |(_, line)| *line)
     }

@@ -1,4 +1,4 @@
-//! A type's name is defined once in its crate, unless it is private to a function.
+//! A crate defines each type name once. Types inside functions do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(crate) fn find(repo: &Repo) -> Vec<Finding> {
             continue;
         };
         for item in file.outline.types.iter().filter(|item| !item.test) {
-            // One of several twins for other targets or features is one definition.
+            // Definitions of the same type for several targets or features count once.
             if seen.insert((&file.path, &item.scope, &item.name)) {
                 let text = format!("{} is defined more than once in {name}", item.name);
                 let site = Site { path: file.path.clone(), line: item.line, text };

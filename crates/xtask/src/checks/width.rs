@@ -1,6 +1,6 @@
 //! Comments and prose of Markdown are at most [`COLUMNS_MAX`] columns wide.
 //!
-//! Tables, code blocks, links, and words that do not fit on a line by themselves are left out.
+//! Exceptions are tables, code blocks, links, and words that are too long for a line.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ pub(crate) const ADVICE: &str = "wrap it";
 
 const COLUMNS_MAX: usize = 100;
 
-/// A word longer than this is a literal or an address; no wrapping helps.
+/// A word longer than this is a literal or an address, which cannot be wrapped.
 const WORD_MAX: usize = 60;
 
 fn is_too_wide(line: &str) -> bool {
     line.len() > COLUMNS_MAX && line.chars().count() > COLUMNS_MAX
 }
 
-/// Whether wrapping could not help: tables and long words.
+/// Whether the text cannot be wrapped: tables and long words.
 fn is_excepted(text: &str) -> bool {
     text.trim_start().starts_with('|') || text.split_whitespace().any(|word| word.len() > WORD_MAX)
 }
