@@ -3,7 +3,7 @@
 //! glibc keeps an arena for each thread and returns only the end of its heap, so a process keeps
 //! the memory of its largest statements. The library leaves the choice of an allocator to its
 //! users; only this binary chooses one.
-#![allow(unsafe_code)] // The allocator's settings are a symbol that it looks for.
+#![allow(unsafe_code)] // The allocator reads its settings from a symbol.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;

@@ -48,10 +48,10 @@ pub(crate) struct InspectArgs {
     /// page
     #[arg(long, value_parser = formats(), default_value_t = Format::Text)]
     format: Format,
-    /// Only this table, as DATABASE.TABLE, with its indexes [default: all]
+    /// Show only this table, as DATABASE.TABLE, and its indexes [default: all]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// A file to write to, replaced when the output is complete [default: standard output]
+    /// The file to write, which is replaced once the output is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -56,7 +56,7 @@ impl Address {
             let status = answer.status.clone();
             let mut told = [0; HEAD_MAX as usize];
             let mut room = &mut told[..];
-            // Shows the part that can be read and fits.
+            // The part that fits is shown, even if the rest cannot be read.
             let _ = answer.copy(&mut room);
             let left = room.len();
             let told = String::from_utf8_lossy(&told[..told.len() - left]).into_owned();

@@ -41,10 +41,10 @@ pub(crate) struct ServeArgs {
     /// the data folder]
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// A folder for data files on a device of class fast, ssd or hdd; once for each class. The data
-    /// folder is the ssd unless one is given. New data goes to the fastest class, and most of it
-    /// moves to the slowest in time. hdd:zstd:9=FOLDER sets the compression of a class. A start
-    /// without a tier empties its folder in the background
+    /// A folder for data files on a device of class fast, ssd or hdd; once for each class. Without
+    /// a tier of class ssd, the data folder is that tier. New data goes to the fastest class, and
+    /// most of it moves to the slowest in time. hdd:zstd:9=FOLDER sets the compression of a class.
+    /// If a start omits a tier, its folder is emptied in the background
     #[arg(long, value_name = "CLASS=FOLDER")]
     tier: Vec<Tier>,
     /// Compression of new data, before it settles: none or lz4
@@ -110,7 +110,7 @@ pub(crate) struct ServeArgs {
     /// The one memory budget, for example 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
-    /// Cores to use; half of them work in the background [default: all]
+    /// The number of cores to use, half of them for background work [default: all]
     #[arg(long)]
     cores: Option<usize>,
     /// When a commit is acknowledged. `commit`: once it is durable. A delay such as `200ms` or

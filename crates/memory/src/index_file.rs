@@ -37,7 +37,7 @@ const BLOCK_BYTES: usize = if cfg!(debug_assertions) { 96 } else { 64 << 10 };
 /// The file as the checkpoint's manifest describes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct IndexFile {
-    /// Its number.
+    /// The file's number.
     pub(crate) number: u64,
     pub(crate) keys: u64,
     pub(crate) directory: Position,
@@ -128,7 +128,7 @@ pub(crate) struct IndexReader {
     file: Arc<dyn File>,
     path: String,
     number: u64,
-    /// In order of their keys.
+    /// In the order of their keys.
     pub(crate) blocks: Vec<BlockEntry>,
     /// The [`key_head`] of each block's first key: a search rarely needs more of a key.
     heads: Vec<u64>,

@@ -68,7 +68,7 @@ pub struct StoredTable {
     pub keys: u64,
     /// Files with pages of its array.
     pub page_files: u64,
-    /// Pages in these files, each with 512 rows. A page may be in several of them.
+    /// Pages in these files, each with 512 rows. A page in several files counts several times.
     pub pages: u64,
     /// Bytes of all these files.
     pub bytes: u64,

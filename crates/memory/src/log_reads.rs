@@ -20,7 +20,7 @@
 //! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or are a
 //!   single larger record. They are charged to the budget.
 //! - **LOG-ROW-5 (failures).** An asynchronous read that fails leaves no held record. The repeated
-//!   get reads the record itself and meets the failure (ASYNC-READ-3 of
+//!   get reads the record itself and returns the error (ASYNC-READ-3 of
 //!   [`spillway_storage::async_reads`]).
 
 use std::collections::BTreeMap;

@@ -4,10 +4,10 @@
 //! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of the records whose places are in
 //!   a version in memory or in an entry of an array.
 //! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
-//!   that began after its last ones went is durable. So no checkpoint that an opening may read
-//!   names it.
-//! - **SEGMENT-3 (no answer from other bytes).** A read verifies the record, and returns it only if
-//!   it belongs to the requested table and key.
+//!   is durable that began after the segment lost its last live bytes. So no checkpoint that an
+//!   opening may read names it.
+//! - **SEGMENT-3 (no answer from other bytes).** A reader receives only a verified record of the
+//!   requested table and key.
 //! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
 //!   released fails: the redo log may have overwritten the file. The segment has no live rows any
 //!   more, so the next lookup finds the row elsewhere.
@@ -29,11 +29,11 @@ use crate::version::{HANDLES_MAX, Place, class_bytes};
 pub(crate) enum Origin {
     /// The redo log.
     Log { lane: u32, segment: u64 },
-    /// Log compaction, which numbers its files.
+    /// Log compaction, with the number of its file.
     Compacted { number: u64 },
 }
 
-/// The lane number that stands for [`Origin::Compacted`] in files.
+/// The lane number of [`Origin::Compacted`] in files.
 pub(crate) const COMPACTED_LANE: u32 = u32::MAX;
 
 impl Origin {
@@ -66,7 +66,7 @@ impl std::fmt::Display for Origin {
 pub(crate) enum Home {
     /// The redo log still has it.
     Redo,
-    /// The engine has it, with this many bytes.
+    /// The engine keeps it. Its length in bytes; 0 while it is not known.
     Kept(u64),
     /// It was released.
     Released,

@@ -68,7 +68,7 @@ const CLASSES: usize = 64 + 4 * 8;
 struct PageHeader {
     shard: u32,
     class: u32,
-    /// Objects that are allocated.
+    /// The number of allocated objects.
     used: u32,
     /// The first object that was never allocated.
     fresh: u32,
@@ -79,7 +79,7 @@ struct PageHeader {
     /// A caller of [`Slabs::pin_page`] reads the page's objects. The page takes no new objects and
     /// is not returned.
     pinned: bool,
-    /// Which objects are allocated.
+    /// One bit for each object, set if it is allocated.
     allocated: [u64; OBJECTS_MAX.div_ceil(64)],
 }
 
@@ -127,7 +127,7 @@ unsafe impl Sync for Pages {}
 /// Objects that are too large for a page.
 struct Large {
     charge: Charge,
-    /// Their addresses and bytes.
+    /// The length of each object, by its address.
     objects: FxHashMap<usize, usize>,
 }
 
@@ -439,7 +439,7 @@ fn free_in(shard: &mut SlabShard, page: Page, object: NonNull<u8>) -> bool {
     let (word, bit) = (&mut header.allocated[number / 64], 1 << (number % 64));
     assert!(*word & bit != 0, "an object is freed once");
     *word &= !bit;
-    // SAFETY: the object is free, and at least as large as a link.
+    // SAFETY: the object is free, and has room for a link.
     unsafe { object.cast::<u32>().write(header.free) };
     header.free = offset as u32;
     header.used -= 1;

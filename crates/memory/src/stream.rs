@@ -54,7 +54,6 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates the file.
     pub(crate) fn create(disk: &dyn Disk, path: &Path, number: u64) -> Result<Writer> {
         let file = disk.open(path, OpenMode::Create)?;
         let block = vec![0; HEAD_BYTES];
@@ -131,7 +130,6 @@ impl Blocks {
         Ok(Blocks { file, path, number, position: Position::default(), len })
     }
 
-    /// Its file.
     pub(crate) fn file(&self) -> Arc<dyn File> {
         self.file.clone()
     }

@@ -1,4 +1,4 @@
-//! Chooses which operations of a sweep a test run fails.
+//! Chooses the operations that a sweep fails.
 //!
 //! A sweep runs a history again and again, and fails a different operation each time. A plain run
 //! takes only some operations. Their offset depends on the commit, so that runs of many commits

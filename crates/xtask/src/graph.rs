@@ -19,7 +19,7 @@ pub(crate) struct Import {
     pub(crate) item: String,
 }
 
-/// A crate's imports, without those of its tests.
+/// The imports of a crate, without its tests.
 #[derive(Default, Debug)]
 pub(crate) struct CrateGraph {
     /// The folder below `crates/`.

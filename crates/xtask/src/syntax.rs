@@ -75,7 +75,7 @@ struct Walker<'a> {
     open: Vec<(Scope, usize)>,
     /// The owner of the next brace at this depth.
     pending: Option<(Scope, usize)>,
-    /// Tokens before this one are for tests only.
+    /// The end of the current item, if it is for tests only.
     test_until: usize,
     outline: Outline,
 }

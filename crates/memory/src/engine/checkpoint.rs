@@ -31,7 +31,7 @@ use crate::table::Table;
 use crate::version::Content;
 use crate::version::{Target, Word};
 
-/// Entries of an index that are collected at a time.
+/// The number of index entries to collect at a time.
 const COLLECTED: usize = 1024;
 /// Once a table's page files have more than this many times its pages, they are rewritten as one
 /// file.

@@ -17,7 +17,7 @@ use crate::table::Table;
 use crate::version::Content;
 use crate::version::{Target, Word};
 
-/// Rows and versions from which the bytes of garbage are estimated.
+/// The most rows and versions from which the bytes of garbage are estimated.
 const SAMPLED: usize = 1024;
 const WALKED_MAX: usize = 1 << 16;
 

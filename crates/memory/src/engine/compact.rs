@@ -28,7 +28,7 @@ const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;
 /// The most live bytes that one compaction copies.
 const COPIED: u64 = 64 << 20;
-/// Bytes that are read at a time.
+/// Bytes to read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
 /// A live record of a segment that is being compacted.

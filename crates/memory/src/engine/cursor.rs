@@ -1,4 +1,4 @@
-//! Scans.
+//! Cursors of scans.
 //!
 //! A cursor collects a few entries of the index at a time, and copies the rows that its snapshot
 //! sees. So between two steps it pins only its snapshot (PINS-2). A read from the log releases the

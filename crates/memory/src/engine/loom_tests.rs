@@ -75,7 +75,7 @@ impl World {
         self.inner.segments.handle(crate::segments::Origin::Log { lane: 0, segment: 1 })
     }
 
-    /// The row as the newest snapshot sees it; `None` if it has only a place.
+    /// The row as the newest snapshot sees it; `None` if the row is evicted.
     fn get(&self) -> Option<(Found, Vec<u8>)> {
         let mut value = Vec::new();
         let newest = Csn(99);

@@ -85,7 +85,7 @@ impl<'k> Ahead<'k> {
         }
     }
 
-    /// Counts the reads as those of a scan.
+    /// Counts the reads as reads of a scan.
     pub(super) fn of_scan(mut self) -> Ahead<'k> {
         self.of_scan = true;
         self

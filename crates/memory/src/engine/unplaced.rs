@@ -39,7 +39,7 @@ struct Several {
     versions: Versions,
 }
 
-/// The versions of commits whose places are not known.
+/// The installed commits whose places are not known, with their versions.
 ///
 /// CSNs are dense, and few commits are on their way to the log at a time. So each commit has a slot
 /// in a ring, which holds the address of its only version or of its [`Several`]. A commit whose

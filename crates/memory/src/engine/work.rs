@@ -218,7 +218,7 @@ impl Inner {
         let Some(rid) = table.index.get(key, &pin) else { return true };
         let mut entry = table.rows.lock(rid.slot());
         let mut retired = Vec::new();
-        // The first version that is hidden, and the one above it.
+        // Finds the first hidden version, and the version above it.
         let (mut above, mut word) = (None, entry.word());
         let first = loop {
             match word.target() {

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::descent::common;
 
-/// One end of a range.
+/// One bound of a range.
 #[derive(Clone, Copy)]
 struct Limit<'k> {
     /// None if the range is unbounded on this side.

@@ -107,7 +107,7 @@ impl<'a> Entry<'a> {
             // SAFETY: entries are made of live nodes only, and INDEX-4 keeps the node for `'a`.
             Some(kind) => EntryKind::Node(unsafe { Node::from_parts(memory, kind) }),
             None => {
-                // SAFETY: likewise, of a leaf, which `new_tail` wrote before it was published.
+                // SAFETY: likewise for a leaf, which `new_tail` wrote before it was published.
                 unsafe {
                     memory::looked(memory);
                     let rid = Rid::from_bits(memory.cast::<u64>().read());
@@ -162,7 +162,7 @@ pub(super) struct EntryMemory {
     size: usize,
 }
 
-// SAFETY: it is plain memory, and only its owner frees it.
+// SAFETY: it is plain memory, which only its owner frees.
 unsafe impl Send for EntryMemory {}
 
 impl EntryMemory {

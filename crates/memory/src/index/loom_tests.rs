@@ -234,7 +234,7 @@ fn scan_beside(
     }
 }
 
-/// INDEX-2: keys move to another node, and to another slot, under a scan.
+/// INDEX-2: keys move to another node, or to another slot, during a scan.
 #[test]
 fn loom_a_scan_beside_changes_finds_what_stays() {
     let grow_and_merge = |shared: &Shared| {

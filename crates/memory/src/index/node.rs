@@ -211,7 +211,7 @@ impl<'a> NodeContent<'a> {
     }
 }
 
-/// Bytes of memory for a prefix before a node.
+/// Bytes of memory before a node whose prefix had this length at first.
 fn padded(prefix_room: u32) -> usize {
     (prefix_room as usize).next_multiple_of(8)
 }

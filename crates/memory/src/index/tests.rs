@@ -376,7 +376,7 @@ fn scan_beside(bench: &Bench, always: &Model, is_done: impl Fn() -> bool, seed: 
     }
 }
 
-/// Three threads insert and remove the same keys, each with RIDs of its own, and two scan.
+/// Three threads insert and remove the same keys, each with its own RIDs, and two scan.
 fn contend(seed: u64, rounds: u64) {
     const WRITERS: usize = 3;
     let (bench, keys) = (Bench::new(), contended_keys());

@@ -38,7 +38,7 @@ pub(crate) struct Version {
     len: AtomicU32,
 }
 
-/// Where the value begins.
+/// The offset of the value.
 const VALUE_AT: usize = std::mem::offset_of!(Version, len) + size_of::<AtomicU32>();
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = VALUE_AT;

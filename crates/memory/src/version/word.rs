@@ -22,7 +22,8 @@ const HANDLE_BITS: u32 = 22;
 const CLASS_SHIFT: u32 = 24;
 const OFFSET_SHIFT: u32 = 32;
 
-/// The place of a row's record in the log: a segment, a byte in it, and about how long it is.
+/// The place of a row's record in the log: a segment, an offset in it, and the size class of the
+/// record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     pub(crate) handle: u32,
@@ -67,7 +68,7 @@ pub(crate) enum Target {
     Place(Place),
 }
 
-/// A word.
+/// The word of an entry or of a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 

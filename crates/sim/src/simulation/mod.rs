@@ -31,22 +31,22 @@
 //! CSN and need not search for a serial order.
 //!
 //! - **SIMULATION-4 (durability).** Every acknowledged commit is at or below the last commit that
-//!   the next opening recovers, and so are the commits that a committed transaction has read. After
-//!   a clean close that holds for commits of any durability.
+//!   the next opening recovers. So is every commit that a committed transaction has read. After a
+//!   clean close this holds for commits of any durability.
 //! - **SIMULATION-5 (atomicity).** An opening recovers exactly the state at its last commit, in
 //!   every key. A refused commit is in no state.
 //! - **SIMULATION-6 (isolation).** Under REPEATABLE READ and above, gets, scans, absent keys and
-//!   deleted ranges of a transaction match the state at its snapshot, with its own writes; under
+//!   deleted ranges of a transaction match the state at its snapshot, with its own writes. Under
 //!   READ COMMITTED they match the state at the statement's snapshot. Locking reads, increments,
 //!   rows that a deletion of a range has locked, and duplicate-key errors match the state just
 //!   before the transaction's commit. A snapshot has every commit that was acknowledged before the
 //!   transaction, or the statement, began. A get without a transaction misses no acknowledged
 //!   commit.
 //! - **SIMULATION-7 (serializability).** Committed SERIALIZABLE transactions have no cycle of
-//!   dependencies, where every outcome that a client sees counts as a read.
+//!   dependencies. Every outcome that a client sees counts as a read.
 //! - **SIMULATION-8 (time).** Every wait for a commit ends within [`oracle::WAIT_MAX`] of simulated
 //!   time, by an acknowledgement or an error. A close ends within the same time, and no task waits
-//!   for ever (SCHED-4).
+//!   forever (SCHED-4).
 //! - **SIMULATION-9 (openings).** An opening without faults succeeds, and the files that a history
 //!   leaves pass the check of the whole folder.
 //! - **SIMULATION-10 (SQL).** In histories of SQL sessions, clients move amounts between accounts

@@ -211,7 +211,7 @@ pub fn judge_backup(
     }
 }
 
-/// SIMULATION-6.
+/// SIMULATION-6: checks the reads of a transaction.
 fn check_reads(model: &Model, txn: &Txn, last: Csn) {
     if txn.snapshot.is_some_and(|snapshot| snapshot < txn.floor) {
         fail(&format!("SIMULATION-6: a snapshot misses what was acknowledged before: {txn:?}"));

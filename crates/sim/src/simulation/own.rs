@@ -214,7 +214,7 @@ fn look(session: &mut Session, number: usize) -> Result<Option<Content>, SqlErro
     }
     if has_index {
         let by = format!("SELECT id, value FROM {table} FORCE INDEX (by_value) WHERE value >= 0");
-        // A list: two entries of one row must not pass as one.
+        // A list and not a map, to detect two entries of one row.
         let mut found: Vec<(u64, u64)> = ask(session, &by)?
             .iter()
             .map(|line| line.split_whitespace().map(number).collect::<Vec<u64>>())

@@ -1,4 +1,5 @@
-//! Runs histories: one in this process, or thousands in child processes, and shrinks a failing one.
+//! Runs one history in this process, or thousands in child processes, and shrinks a failing
+//! history.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Production files are at most [`LINES_MAX`] lines long, not counting test code.
+//! Production files are at most [`LINES_MAX`] lines long, without test code.
 
 use crate::baseline::{Finding, Site};
 use crate::repo::{Repo, RustFile};

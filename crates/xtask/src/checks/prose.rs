@@ -26,7 +26,7 @@ impl Paragraph {
     }
 }
 
-/// Gathers lines into paragraphs.
+/// Joins lines into paragraphs.
 #[derive(Default)]
 struct Gatherer {
     done: Vec<Paragraph>,

@@ -1,4 +1,5 @@
-//! Loads of an index's blocks after an opening, by those that need them and in the background.
+//! Loads of an index's blocks after an opening, by the operations that need them and in the
+//! background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,8 +13,8 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 impl World {
-    /// A world that was opened again: a table has a checkpoint of [`KEYS`] keys, of which the log's
-    /// tail changes one in eight, deletes one in sixteen, and adds some. Nothing is loaded yet.
+    /// A reopened world. The checkpoint has [`KEYS`] keys of a table, and the log's tail changes,
+    /// deletes and adds some. No block is loaded yet.
     fn opened_again(seed: u64) -> (World, TableId) {
         let mut world = World::new(seed);
         let table = world.tables()[0];
@@ -116,7 +117,7 @@ fn loading_1_an_opening_loads_nothing_and_a_get_loads_one_block() {
     assert_eq!(world.missing(table), 0);
 }
 
-/// LOADING-3: work on files loads what is missing first, and the rows survive it.
+/// LOADING-3: a checkpoint and a compaction first load the missing blocks, and no row is lost.
 #[test]
 fn loading_3_a_checkpoint_has_the_keys_that_nobody_used() {
     let (mut world, table) = World::opened_again(2);
@@ -132,7 +133,7 @@ fn loading_3_a_checkpoint_has_the_keys_that_nobody_used() {
     world.assert_is_whole(table);
 }
 
-/// LOADING-1 and LOADING-2, with threads that get, scan, put and delete, beside the background.
+/// LOADING-1 and LOADING-2, with threads that get, scan, put and delete during the background load.
 #[test]
 fn loading_1_2_threads_find_every_key_while_it_is_loaded() {
     for seed in 0..6 {
@@ -222,8 +223,8 @@ fn loading_2_operations_that_come_during_a_load_are_applied() {
     }
 }
 
-/// A block that is damaged is met by those that need it. Other keys are there, and no checkpoint is
-/// written without the damaged ones.
+/// A damaged block fails the operations that need its keys, and no others. No checkpoint is written
+/// without these keys.
 #[test]
 fn a_damaged_block_fails_its_readers_and_checkpoints() {
     let (world, table) = World::damaged();
