@@ -1,5 +1,5 @@
-//! Statements about the session itself (SET, transactions and the like), and statements that only
-//! show something.
+//! Runs statements about the session itself (SET, transactions and the like), and statements that
+//! only show something.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::planner::{Binder, ScopeColumn, ScopeTable};
 use crate::privilege::SYSTEM_USER;
 use crate::process::Process;
 
-/// What FLUSH may name.
+/// The objects that FLUSH may name.
 const FLUSHED: [&str; 7] =
     ["privileges", "tables", "status", "logs", "hosts", "table", "user_resources"];
 
@@ -75,8 +75,6 @@ impl Session {
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.prepared.deallocate(&plain)?,
-            // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps
-            // no other out.
             "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {
                 self.transaction.unlock_tables()?;
             }
@@ -112,16 +110,16 @@ impl Session {
         sink.ok(&self.outcome(Changed::default(), more))
     }
 
-    /// Ends a session, or its statement, if it is the user's own or the user may do so with
-    /// anybody's.
+    /// Ends a session, or only its statement. The session must have the same user, or the caller
+    /// the right to end any session.
     ///
     /// # Errors
-    /// 1094 where there is none of that number, 1095 where it may not be ended.
+    /// 1094 if no session has this number, 1095 if the user may not end it.
     pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
         let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
         let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
         let any = self.security.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
-        // Nothing is its own any more once its account is gone (ACCOUNT-4).
+        // Fails if the account of this session has been dropped (ACCOUNT-4).
         let own = self.security.as_user(|user| Ok(owner.0 == user.name))?;
         let catalog = self.instance.0.catalog.load();
         let system = catalog.users.get(&owner).is_some_and(|user| user.may_everywhere(SYSTEM_USER));
@@ -132,8 +130,8 @@ impl Session {
         if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
     }
 
-    /// The value of an expression that stands by itself. What it reads of tables is read as by a
-    /// statement.
+    /// Evaluates a standalone expression. If it reads tables, it locks and reads them as a
+    /// statement does.
     pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parser::parse_tokens(tokens)?;
         let wait = self.variables.borrow().often.table_wait;
@@ -150,7 +148,7 @@ impl Session {
                 }
                 false => self.transaction.locks().take_shared(tables.clone(), wait)?,
             };
-            // Somebody may have changed a table before it was held.
+            // Another session may have changed a table before this one locked it.
             if self.instance.catalog_version() <= catalog.version {
                 break (bound, tables, catalog, used);
             }
@@ -181,7 +179,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // The statement commits the open transaction, also if it changes nothing.
+        // The statement commits the open transaction even if it changes nothing.
         match what {
             "optimize" | "repair" => {
                 let usual = self.variables.borrow().transactions;
@@ -201,7 +199,8 @@ impl Session {
             }
             let table = self.instance.0.catalog.load().table(&db, &name).cloned();
             let outcome = match (&table, what) {
-                // What rows keep of columns that are gone, and what reading them so costs, goes.
+                // Rewriting the rows removes the values of dropped columns, and the cost of reading
+                // old versions.
                 (Ok(table), "optimize") if table.versions_kept() > 0 => {
                     self.ddl().refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
                 }
@@ -243,7 +242,7 @@ impl Session {
         )
     }
 
-    /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.
+    /// Keeps the rows of a SHOW that satisfy its WHERE, which names the shown columns.
     fn keep_where(&self, shown: &mut Shown, condition: &[Token]) -> Result<()> {
         let expr = parser::parse_tokens(condition)?;
         let column = |(name, ty): &(String, ColumnType)| ScopeColumn {
@@ -336,7 +335,7 @@ impl Session {
     }
 }
 
-/// The tokens of a number that KILL [CONNECTION | QUERY] names, and whether it ends the connection.
+/// The tokens of the number in KILL [CONNECTION | QUERY], and whether KILL ends the connection.
 fn kill_target(plain: &[Token]) -> (&[Token], bool) {
     let what = word(plain.get(1));
     let id =
@@ -344,7 +343,7 @@ fn kill_target(plain: &[Token]) -> (&[Token], bool) {
     (id, what != "query")
 }
 
-/// FLUSH of what there is to be flushed, or forgotten.
+/// FLUSH: writes memtables to disk, or resets counters of accounts. Other objects need no flush.
 fn flush(
     instance: &Instance,
     security: &SecurityContext,
@@ -365,13 +364,13 @@ fn flush(
         _ => {}
     }
     if named {
-        // The pool can serve clients with another thread meanwhile.
+        // The pool can serve clients on another thread meanwhile.
         blocking(|| instance.0.db.flush())?;
     }
     Ok(())
 }
 
-/// The errors in a table's rows and indexes.
+/// Checks a table's rows and indexes, and returns the errors found.
 fn check_stored(
     instance: &Instance,
     process: &Process,
@@ -390,14 +389,14 @@ fn check_stored(
     check_table(&txn, &table, &goes_on)
 }
 
-/// 1064: what stands there does not belong.
+/// 1064: an unexpected token.
 fn near(plain: &[Token], at: usize) -> SqlError {
     let shown = plain.get(at).map_or_else(|| "the end".to_owned(), ToString::to_string);
     SqlError::syntax(format!("near '{shown}'"))
 }
 
-/// The tables of a statement that looks after them, without what is said behind them of how
-/// thoroughly: all is looked at.
+/// The tables of a maintenance statement, without the options that follow them. The options say how
+/// thorough the check is; every check is complete.
 fn without_options(mut tokens: &[Token]) -> &[Token] {
     const OPTIONS: [&str; 8] =
         ["quick", "fast", "medium", "extended", "changed", "upgrade", "for", "use_frm"];

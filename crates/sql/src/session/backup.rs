@@ -20,7 +20,7 @@ use crate::errors::{Result, SqlError};
 use crate::parser::word;
 use crate::process::Stop;
 
-/// Runs BACKUP, until it is stopped. Returns the figures of the backup.
+/// Runs BACKUP, until it is finished or stopped. Returns the figures of the backup.
 pub(super) fn back_up(
     instance: &Instance,
     security: &SecurityContext,
@@ -46,8 +46,7 @@ pub(super) fn back_up(
     if !Path::new(folder).is_absolute() {
         return Err(wrong(format!("{folder} is no absolute path")));
     }
-    // The resolved path is checked and then opened, so that links changed meanwhile have no
-    // effect.
+    // The backup checks and opens the resolved path, so links that change meanwhile have no effect.
     let folder = resolved(Path::new(folder));
     let root = instance.global("secure_file_priv");
     if root
@@ -66,7 +65,7 @@ pub(super) fn back_up(
         true => Err(Error::new(ErrorKind::Interrupted, "the backup was interrupted")),
         false => Ok(()),
     };
-    // The pool can serve clients with another thread meanwhile.
+    // The pool can serve clients on another thread meanwhile.
     let backup = blocking(|| {
         let repository = Repository::open_or_make(&folder).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::InvalidArgument => wrong(error.to_string()),

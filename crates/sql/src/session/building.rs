@@ -19,26 +19,26 @@ use crate::ddl::{Pass, online};
 use crate::errors::Result;
 use crate::process::Stop;
 
-/// A wait for the catalog, which nobody has for long, that is not to fail.
+/// A wait for the catalog that must not fail. Nobody holds the catalog for long.
 const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Whose build it is.
+/// The owner of a build: a statement, or the database itself.
 pub(super) struct Owner<'a> {
     pub(super) stop: &'a Stop,
-    /// How long it waits for the table alone, while newcomers wait behind it. `None`: it waits
-    /// without a limit, and lets newcomers go first.
+    /// How long the build waits for an exclusive lock of the table, while newcomers queue behind
+    /// it. `None`: it waits without a limit, and lets newcomers go first.
     pub(super) wait: Option<Duration>,
     pub(super) stripe: usize,
-    /// Whether it has the table alone already, by LOCK TABLES.
+    /// Whether LOCK TABLES already holds the table exclusively.
     pub(super) has_table: bool,
-    /// Whether the client that it builds for has gone.
+    /// Whether the owner's client has disconnected.
     pub(super) gone: &'a dyn Fn() -> bool,
     pub(super) begun: &'a dyn Fn(&Transaction),
     pub(super) progress: &'a dyn Fn(u64),
 }
 
 impl Owner<'_> {
-    /// The database itself, which no client waits for.
+    /// The database itself. No client waits for its build.
     fn background(stop: &Stop) -> Owner<'_> {
         Owner {
             stop,
@@ -61,7 +61,8 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// The build of a table that the catalog says becomes another, by who has its definition.
+    /// The build of a table that has one recorded in the catalog. The caller passes its exclusive
+    /// lock of the table's definition.
     pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: HeldLocks) -> Build {
         let name = (table.db.clone(), table.name.clone());
         Build { table: name, id: table.id, last, _definition: definition }
@@ -80,7 +81,7 @@ impl Build {
         metadata.take(names, owner.stripe, &limits, |_| None)
     }
 
-    /// Changes the table's entry in the catalog. The caller has the table alone.
+    /// Changes the table's entry in the catalog. The caller holds the table exclusively.
     fn turn(
         &self,
         instance: &Instance,
@@ -94,7 +95,7 @@ impl Build {
         instance.change_catalog(wait.unwrap_or(LONG), body, |(), csn| committed(csn))
     }
 
-    /// Takes one step. `true` after the last.
+    /// Takes one step. Returns `true` after the last.
     fn step(&mut self, instance: &Instance, owner: &Owner<'_>) -> Result<bool> {
         let table = instance.0.catalog.load().table(&self.table.0, &self.table.1)?.clone();
         let stopped = || owner.stop.is_asked();
@@ -114,7 +115,7 @@ impl Build {
             pass.check()?;
         }
         let _alone = self.alone(instance, owner)?;
-        // A snapshot that reads through the index must see this commit.
+        // Only a snapshot that sees this commit may read through the index.
         let since = |csn| {
             let mut newest = instance.0.since.lock();
             newest.extend(table.building.iter().map(|index| (index.space, csn)));
@@ -123,7 +124,7 @@ impl Build {
         Ok(true)
     }
 
-    /// Runs it to its end. A build that fails is gone, but for one that a shutdown ends.
+    /// Runs the build to its end. A failure removes the build, unless a shutdown caused it.
     pub(super) fn run(mut self, instance: &Instance, owner: &Owner<'_>) -> Result<()> {
         loop {
             match self.step(instance, owner) {
@@ -137,9 +138,9 @@ impl Build {
         }
     }
 
-    /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else
-    /// in a thread, so that neither the statement nor newcomers wait for the table's users. If that
-    /// fails, the next opening drops it.
+    /// Removes the build, unless the instance is closing: at once if nobody uses the table, else in
+    /// a thread, so that neither the statement nor newcomers wait for the table's users. If that
+    /// fails, the next opening removes it.
     fn give_up(self, instance: &Instance, owner: &Owner<'_>) {
         let closing = &instance.0.closing;
         if closing.is_asked() {
@@ -171,7 +172,7 @@ impl Build {
 }
 
 impl Instance {
-    /// Resumes builds that were cut off, or drops those that were to be dropped: in a thread, or at
+    /// Resumes builds that were cut off, or removes them if they had failed: in a thread, or at
     /// once if the database has no threads of its own.
     pub(super) fn resume_builds(&self) -> Result<()> {
         let catalog = self.0.catalog.load_full();
@@ -193,7 +194,7 @@ impl Instance {
                 builds.push((build, false));
             } else {
                 match build.run(self, &owner) {
-                    // The build is dropped, and no client waits for its error.
+                    // The build has been removed, and no client waits for its error.
                     Err(error) if error.code == 1062 => {}
                     other => other?,
                 }
@@ -203,7 +204,7 @@ impl Instance {
     }
 }
 
-/// Has a thread go on with builds, or, of those of which it is said, drop what is there.
+/// Starts a thread that continues builds, or removes those that are marked `true`.
 fn spawn(instance: &Instance, builds: Vec<(Build, bool)>) -> Result<()> {
     let (weak, closing) = (Arc::downgrade(&instance.0), instance.0.closing.clone());
     let mut builders = instance.0.builders.lock();
@@ -212,7 +213,7 @@ fn spawn(instance: &Instance, builds: Vec<(Build, bool)>) -> Result<()> {
     Ok(())
 }
 
-/// Holds the instance only while a step is taken, so that it ends with its last user.
+/// Holds the instance only during a step, so that its last user can still drop it.
 fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
     let owner = Owner::background(closing);
     for (mut build, mut doomed) in builds {
@@ -236,15 +237,15 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Ends the threads that build, and the one that rewrites rows. The next opening resumes their
-    /// work.
+    /// Ends the threads that build indexes, and the thread that rewrites rows. The next opening
+    /// resumes their work.
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();
         self.0.refreshing.wake();
         let threads = std::mem::take(&mut *self.0.builders.lock());
         for thread in threads {
-            // One that panicked has said so.
+            // A thread that panicked has reported it.
             let _ = thread::blocking(|| thread.join());
         }
     }

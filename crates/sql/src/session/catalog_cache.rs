@@ -14,7 +14,7 @@ use super::instance::Instance;
 use crate::catalog::Catalog;
 
 thread_local! {
-    /// With the number of its instance.
+    /// The catalog that the thread used last, with the number of its instance.
     static LAST: Cell<Option<(u64, Arc<Catalog>)>> = const { Cell::new(None) };
 }
 
@@ -35,13 +35,13 @@ impl Deref for AtHand {
 impl Drop for AtHand {
     fn drop(&mut self) {
         let Some(catalog) = self.catalog.take() else { return };
-        // In a thread that ends nobody needs it.
+        // A thread that is ending needs no cache.
         let _ = LAST.try_with(|last| last.set(Some((self.instance, catalog))));
     }
 }
 
 impl Instance {
-    /// The catalog as it is, or while it is being replaced, perhaps the one before, as
+    /// The current catalog, or, while it is being replaced, perhaps the previous one, as
     /// [`Instance::catalog_version`] says.
     pub(super) fn catalog_at_hand(&self) -> AtHand {
         let instance = self.0.number;

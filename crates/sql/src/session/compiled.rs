@@ -3,7 +3,7 @@
 //! A prepared statement keeps its compiled form. A text statement is identified by its shape
 //! (`parser/shape`): each session keeps the compiled forms of some shapes, and a shared cache keeps
 //! some for all sessions (`session/plan_cache`). A compiled form is valid for one version of the
-//! catalog, one current database and one set of the settings by which text is read.
+//! catalog, one current database and one set of the settings that affect parsing.
 
 mod compiler;
 
@@ -25,10 +25,10 @@ use crate::planner::{self, Names, QueryPlan};
 use crate::privilege::Need;
 use crate::variables::Variables;
 
-/// What a statement takes that is ready to run, with its tree: measured, of a point select.
+/// The memory of a compiled statement with its syntax tree, measured for a point read.
 pub(super) const COMPILED_BYTES: usize = 16 << 10;
 
-/// A statement about rows, bound.
+/// A bound statement about rows.
 #[derive(Debug)]
 pub(super) enum RowStatement {
     Query(QueryPlan),
@@ -38,7 +38,8 @@ pub(super) enum RowStatement {
 }
 
 impl RowStatement {
-    /// Whether it locks rows, and tells its client nothing before it has all of them.
+    /// Whether the statement locks rows. It then sends nothing to the client before it has locked
+    /// all of them.
     pub(super) fn locks(&self) -> bool {
         match self {
             RowStatement::Query(plan) => plan.is_locking(),
@@ -46,7 +47,7 @@ impl RowStatement {
         }
     }
 
-    /// What it is as one look-up, where it is no more than that.
+    /// The statement as a point read, if it is no more than that.
     fn point(&self) -> Option<Point> {
         match self {
             RowStatement::Query(plan) => Point::of(plan),
@@ -54,14 +55,14 @@ impl RowStatement {
         }
     }
 
-    /// Whether it is over at once: it does no more than to look a row up.
+    /// Whether the statement is brief (GLOSSARY).
     pub(super) fn is_brief(&self) -> bool {
         matches!(self, RowStatement::Query(plan) if plan.is_brief())
     }
 
-    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing
-    /// before that would be done twice. Once it has found what is there, it waits for devices, as
-    /// what it does from then on, such as to take a lock by its name, nothing undoes.
+    /// Whether the statement looks up one row by its whole primary key and does nothing before, so
+    /// that it may leave its thread there and start over. After the lookup it waits for devices on
+    /// its thread, because some effects of the rest, such as GET_LOCK, cannot be undone.
     pub(super) fn looks_up(&self) -> bool {
         match self {
             RowStatement::Query(plan) => plan.looks_up(),
@@ -71,12 +72,13 @@ impl RowStatement {
     }
 }
 
-/// What a plan depends on beside its statement: it is made anew where any of this is another.
+/// The state that a plan depends on, apart from its statement. If any of it changes, the statement
+/// is compiled again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct MadeFor {
     catalog: u64,
     pub(super) database: Option<String>,
-    /// Of texts.
+    /// The collation of text literals.
     collation: u16,
     full_group_by: bool,
     mode: TextMode,
@@ -90,27 +92,28 @@ pub(super) struct Compiled {
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::MetadataLockMode)>,
     pub(super) body: Deep<RowStatement>,
-    /// What it is as one look-up, where it is no more than that.
+    /// The statement as a point read, if it is no more than that.
     pub(super) point: Option<Point>,
-    /// Whether it is over at once.
+    /// Whether the statement is brief.
     brief: bool,
-    /// What its parameters were taken for; `None` where nothing was asked about one.
+    /// The properties of parameters that the plan relies on; `None` for a parameter of which it
+    /// uses nothing.
     samples: Vec<Option<Sample>>,
-    /// The parameters that must be dates, and beside what.
+    /// The parameters that must be dates, and the kind of date.
     moments: Vec<(usize, Fit)>,
-    /// Whether it may run again: it has no value of a variable in it.
+    /// Whether the plan may be reused: it contains no value of a variable.
     lasting: bool,
     _memory: Charge,
 }
 
-/// What a plan knows of a parameter's value: its type, which those of what is made of it follow
-/// from.
+/// The properties of a parameter's value that determine its type, and so the types of expressions
+/// over it.
 #[derive(Debug)]
 struct Sample {
     kind: Discriminant<Value>,
     /// Characters of text, bytes of bytes, digits of a decimal.
     length: usize,
-    /// Digits of a decimal behind the point, or of a second.
+    /// Digits after the point of a decimal, or of the seconds.
     scale: u8,
 }
 
@@ -127,14 +130,14 @@ impl Sample {
         Sample { kind: discriminant(value), length, scale }
     }
 
-    /// Whether the plan does for this value, too.
+    /// Whether the plan is also right for this value.
     fn stands_for(&self, value: &Value) -> bool {
         if value.is_null() {
             return true;
         }
         self.kind == discriminant(value)
             && match value {
-                // A character is a byte at least.
+                // A character has at least one byte.
                 Value::Text(text) if text.len() <= self.length => true,
                 Value::Text(_) | Value::Bytes(_) | Value::Decimal(_) => {
                     let other = Sample::of(value);
@@ -170,7 +173,7 @@ fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<RowStatement> {
     })
 }
 
-/// A statement, and what was made of it when it last ran.
+/// A statement, and its compiled form from the last run.
 pub(super) struct Slot {
     pub(super) depth: Depth,
     pub(super) statement: Arc<Deep<Statement>>,
@@ -182,7 +185,7 @@ impl Slot {
         Slot { depth, statement: Arc::new(Deep::new(depth, statement)), compiled: None }
     }
 
-    /// Takes it to run, so that what was made of it is nobody else's to count meanwhile.
+    /// Moves the compiled form out for a run, without counting a reference.
     pub(super) fn take(&mut self) -> Slot {
         Slot { compiled: self.compiled.take(), ..self.without_plan() }
     }
@@ -191,24 +194,24 @@ impl Slot {
         Slot { compiled: self.compiled.clone(), ..self.without_plan() }
     }
 
-    /// A copy without what was made of it.
+    /// A copy without the compiled form.
     pub(super) fn without_plan(&self) -> Slot {
         Slot { depth: self.depth, statement: self.statement.clone(), compiled: None }
     }
 
-    /// Whether what was made of it could hold as long as nothing changes, and something has.
+    /// Whether the compiled form was reusable, but the state that it depends on has changed.
     pub(super) fn is_outdated(&self, variables: &Variables, catalog: u64) -> bool {
         self.compiled
             .as_ref()
             .is_some_and(|compiled| compiled.lasting && !compiled.made_for.is(variables, catalog))
     }
 
-    /// Whether it is known to be over at once.
+    /// Whether the statement is known to be brief. It is unknown before the first compilation.
     pub(super) fn is_brief(&self) -> bool {
         self.compiled.as_ref().is_some_and(|compiled| compiled.brief)
     }
 
-    /// Whether it begins or ends a transaction.
+    /// Whether the statement begins or ends a transaction.
     pub(super) fn is_control(&self) -> bool {
         let Statement::Own(first, _) = &**self.statement else { return false };
         matches!(first.as_str(), "begin" | "start" | "commit" | "rollback")
@@ -233,7 +236,7 @@ impl MadeFor {
         }
     }
 
-    /// Whether it is of this version of the catalog.
+    /// Whether it belongs to this version of the catalog.
     pub(super) fn is_of(&self, catalog: u64) -> bool {
         self.catalog == catalog
     }
@@ -248,8 +251,8 @@ impl MadeFor {
 }
 
 impl Compiled {
-    /// Whether it still is what its statement would be compiled to, with these parameters and for
-    /// this version of the catalog.
+    /// Whether compiling the statement again, with these parameters and this version of the
+    /// catalog, would give the same result.
     pub(super) fn holds(&self, variables: &Variables, params: &[Value], catalog: u64) -> bool {
         self.lasting
             && self.samples.len() == params.len()
@@ -259,7 +262,7 @@ impl Compiled {
             && self.made_for.is(variables, catalog)
     }
 
-    /// The columns of its result; none for a change.
+    /// The columns of the result; none for a change.
     pub(super) fn columns(&self) -> &[ResultColumn] {
         match &*self.body {
             RowStatement::Query(plan) => &plan.columns,
@@ -267,7 +270,7 @@ impl Compiled {
         }
     }
 
-    /// Checks parameters that must be of a kind, before any row is looked at.
+    /// Checks parameters that must be dates, before any row is read.
     ///
     /// # Errors
     /// 1525 for a text that should be a date.
@@ -277,7 +280,7 @@ impl Compiled {
     }
 }
 
-/// Parameters, and rows after the first where there are any.
+/// The parameters of a statement, and the rows of an INSERT after the first, if it has several.
 pub(super) struct StatementInput<'a, 'r> {
     pub(super) params: &'a [Value],
     pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
@@ -306,7 +309,7 @@ mod tests {
         }
     }
 
-    /// A statement that may take long announces that before it runs, and a brief one does not.
+    /// A statement that may take long reports that before it runs, and a brief one does not.
     #[test]
     fn statements_that_are_not_brief_say_so() {
         thread::together(1, |_| {
@@ -319,7 +322,7 @@ mod tests {
             let rows: Vec<String> = (0..2000).map(|id| format!("({id}, {id}, 'text')")).collect();
             run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(", ")));
             let mut told_of = |sql: &str| {
-                // It is known from the second time on.
+                // The session knows from the second run on whether the statement is brief.
                 run(&mut session, sql);
                 let before = told.0.load(SeqCst);
                 run(&mut session, sql);

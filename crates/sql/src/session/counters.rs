@@ -26,37 +26,37 @@ const BLOCK_MAX: u64 = 256;
 struct Counter {
     first: u64,
     next: u64,
-    /// Numbers below may be given.
+    /// Numbers below this bound may be given.
     reserved: u64,
 }
 
 impl Counter {
-    /// A bound for what is given next, `number` among it.
+    /// A new bound, above `number` and a block of numbers after it.
     fn bound_past(&self, number: u64) -> u64 {
         let given = number.saturating_sub(self.first);
         number.saturating_add(given.clamp(BLOCK_MIN, BLOCK_MAX))
     }
 }
 
-/// Counts of all tables that are handed out from memory.
+/// The counters of all tables, in memory.
 #[derive(Default)]
 pub(super) struct Counters {
     auto_increment: Mutex<HashMap<u32, Counter>>,
     rows: Mutex<HashMap<u32, u64>>,
-    /// Held while a bound is moved. `auto_increment` is taken within it.
+    /// Held while a bound is raised. `auto_increment` is locked after it.
     reserving: Mutex<()>,
 }
 
 impl Counters {
-    /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of
-    /// rows.
+    /// Forgets the counters of changed tables: both counters of `restarted` tables, and the row
+    /// numbers of `renumbered` tables.
     pub(super) fn forget(&self, restarted: &[u32], renumbered: &[u32]) {
         self.auto_increment.lock().retain(|table, _| !restarted.contains(table));
         let mut rows = self.rows.lock();
         rows.retain(|table, _| !restarted.contains(table) && !renumbered.contains(table));
     }
 
-    /// The number of a new row in a table without a primary key.
+    /// Returns the number of a new row in a table without a primary key.
     pub(super) fn next_row_number(
         &self,
         db: &Database,
@@ -75,7 +75,7 @@ impl Counters {
         Ok(*next)
     }
 
-    /// The next number of a table's AUTO_INCREMENT column.
+    /// Returns the next number of a table's AUTO_INCREMENT column.
     pub(super) fn next_auto_increment(
         &self,
         db: &Database,
@@ -99,7 +99,7 @@ impl Counters {
         }
     }
 
-    /// A number that a statement gave itself: the counter goes on after it.
+    /// Makes the counter continue after a number that a statement gave explicitly.
     pub(super) fn note_auto_increment(
         &self,
         db: &Database,
@@ -119,7 +119,7 @@ impl Counters {
         self.reserve(db, table, given)
     }
 
-    /// Moves a table's bound past `number`.
+    /// Raises a table's bound above `number`.
     fn reserve(&self, db: &Database, table: &TableDef, number: u64) -> Result<()> {
         let _one_at_a_time = self.reserving.lock();
         let bound = match self.auto_increment.lock().get(&table.id) {
@@ -133,7 +133,7 @@ impl Counters {
         Ok(())
     }
 
-    /// The number that comes next, as SHOW CREATE TABLE shows it.
+    /// The next number, as SHOW CREATE TABLE shows it.
     pub(super) fn auto_increment_of(&self, db: &Database, table: &TableDef) -> u64 {
         let known = self.auto_increment.lock().get(&table.id).map(|known| known.next);
         known.unwrap_or_else(|| {
@@ -157,8 +157,8 @@ impl Counters {
         Ok(())
     }
 
-    /// The number that comes next as far as it is stored: after the bound, and after the largest
-    /// that any row has.
+    /// The next number by the stored data: not below the bound, and above the largest number of a
+    /// row.
     fn stored_auto_increment(
         &self,
         db: &Database,
@@ -192,19 +192,19 @@ impl Counters {
         Ok(next)
     }
 
-    /// Returns the numbers that were reserved and not used.
+    /// Lowers the stored bounds to the numbers that were given.
     pub(super) fn give_back(&self, db: &Database) {
         let _nobody_reserves = self.reserving.lock();
         for (table, counter) in self.auto_increment.lock().drain() {
             if counter.next < counter.reserved {
-                // Failing that, the numbers are skipped.
+                // If this fails, the numbers are skipped.
                 let _ = put_bound(db, table, counter.next);
             }
         }
     }
 }
 
-/// Stores a table's bound. It is durable with the next commit that is.
+/// Stores a table's bound. The bound is durable once any later commit is.
 fn put_bound(db: &Database, table: u32, bound: u64) -> Result<()> {
     let txn = db.begin(unawaited());
     Change::new(&txn)?.put_auto_increment_bound(table, bound)?;
@@ -212,7 +212,7 @@ fn put_bound(db: &Database, table: u32, bound: u64) -> Result<()> {
     Ok(())
 }
 
-/// The last key of a key space, as others left it.
+/// The last key of a key space in the newest state, including the transaction's own writes.
 fn last_key(db: &Database, txn: &Transaction, space: spillway::Table) -> Result<Option<Vec<u8>>> {
     let fresh = db.begin(TransactionOptions::new().read_only(true));
     let mut best: Option<Vec<u8>> = None;

@@ -1,4 +1,4 @@
-//! Changes of the catalog, each in a transaction of its own.
+//! Runs changes of the catalog, each in its own transaction.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::privilege::{Asker, accounts};
 use crate::process::Process;
 use crate::variables::Variables;
 
-/// Changes definitions for a session.
+/// Runs the statements of a session that change definitions.
 pub(super) struct DdlExecutor<'s> {
     instance: &'s Instance,
     connection_id: u64,
@@ -50,7 +50,7 @@ impl Session {
     }
 }
 
-/// What the names of a statement are read by.
+/// The catalog, database and variables by which a statement's names and options are resolved.
 fn terms<'a>(variables: &Variables, catalog: &'a Catalog, database: Option<&'a str>) -> Terms<'a> {
     Terms {
         catalog,
@@ -140,8 +140,8 @@ impl DdlExecutor<'_> {
         Ok(())
     }
 
-    /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited
-    /// for (DESIGN, D2).
+    /// ALTER TABLE. It reads installed rows that may not be durable, so it waits for them before it
+    /// returns an error that tells of rows (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
         name_check::check_alter(alter)?;
         let outcome = self.rebuild_table(alter);
@@ -155,7 +155,8 @@ impl DdlExecutor<'_> {
         outcome
     }
 
-    /// Rows are written first, with the table alone, and then the catalog turns to them.
+    /// Writes the new rows while the table is locked exclusively, and then switches the catalog to
+    /// them.
     fn rebuild_table(&mut self, alter: &Alter) -> Result<()> {
         self.commit()?;
         let database = self.variables.borrow().database.clone();
@@ -187,8 +188,8 @@ impl DdlExecutor<'_> {
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            // An earlier user released the table when its commit was ordered, and a usual snapshot
-            // may not have that commit yet.
+            // The previous user released the table when its commit was ordered, and an ordinary
+            // snapshot may not include that commit yet.
             txn.take_newest_snapshot();
             alteration.build(&self.context(&room, &txn, &catalog))?
         };
@@ -197,7 +198,8 @@ impl DdlExecutor<'_> {
         Ok(())
     }
 
-    /// Builds indexes while the table, which the session has alone as yet, is read and written.
+    /// Builds indexes while others read and write the table. Until the build is recorded, `alone`
+    /// locks the table exclusively.
     fn build_online(
         &self,
         table: &TableDef,
@@ -235,7 +237,7 @@ impl DdlExecutor<'_> {
         outcome
     }
 
-    /// Writes rows of earlier versions anew while the table is read and written.
+    /// Rewrites rows of earlier versions while others read and write the table.
     pub(super) fn refresh_table(&mut self, name: Name) -> Result<()> {
         self.commit()?;
         let names = [name];
@@ -262,8 +264,8 @@ impl DdlExecutor<'_> {
         self.instance.finish_refresh(&table, self.lock_wait())
     }
 
-    /// A change of the catalog, by the session's names. `built` are key spaces that were filled for
-    /// it.
+    /// Changes the catalog for a statement of the session. `built` are key spaces that were filled
+    /// for the change.
     fn change_catalog(
         &mut self,
         built: &[u32],
@@ -294,14 +296,15 @@ impl DdlExecutor<'_> {
         changed
     }
 
-    /// A statement about accounts.
+    /// Runs a statement about accounts.
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
         let account = self.security.account();
         self.security.as_user(|_| Ok(()))?;
         self.commit()?;
         let mut forget = Vec::new();
         self.change_catalog(&[], |ddl| {
-            // Its rights are those of now: others may have taken some while this waited.
+            // The privileges of now count: another session may have revoked some while this one
+            // waited.
             let user = account.find(ddl.terms.catalog).ok_or_else(|| account.denied())?;
             let asker = Asker { user, database: ddl.terms.database };
             forget = accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)?;
@@ -346,7 +349,7 @@ impl DdlExecutor<'_> {
             let found = Collation::from_name(&value);
             let found =
                 found.ok_or_else(|| SqlError::new(code, format!("Unknown {what}: '{value}'")))?;
-            // A character set says the collation only where nothing else does.
+            // A character set gives the collation only if COLLATE does not.
             if !charset || collation.is_none() {
                 collation = Some(found);
             }

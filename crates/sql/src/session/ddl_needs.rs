@@ -14,14 +14,14 @@ use crate::ddl::parent_of;
 use crate::parser::path;
 use crate::privilege::{Need, TablePath};
 
-/// What a statement needs in a session with this current database.
+/// The privileges that a statement needs in a session with this current database.
 pub(super) fn needs_of(statement: &ast::Statement, database: Option<&str>) -> Vec<Need> {
     let mut needs = DdlNeeds { database, list: Vec::new() };
     needs.statement(statement);
     needs.list
 }
 
-/// The needs of a statement while it is looked through.
+/// Collects the needs of a statement.
 struct DdlNeeds<'a> {
     database: Option<&'a str>,
     list: Vec<Need>,
@@ -47,7 +47,7 @@ impl DdlNeeds<'_> {
         }
     }
 
-    /// Foreign keys are not kept, and still need the right to the table that they name.
+    /// Foreign keys are not kept, but they still need the privilege on the table that they name.
     fn references(&mut self, create: &ast::CreateTable) {
         for constraint in &create.constraints {
             if let ast::TableConstraint::ForeignKey(key) = constraint {

@@ -11,20 +11,21 @@ use crate::variables::Variables;
 /// otherwise than written.
 const NOTES: &[u16] = &[1003, 1007, 1008, 1050, 1051, 1060, 1061, 1091, 3162, 3163];
 
-/// The columns and rows of a result that is made at once.
+/// The columns and rows of a result that is complete in memory.
 pub(super) type ShownRows = (Vec<(&'static str, ColumnType)>, Vec<Vec<Value>>);
 
-/// The conditions that the last statement has raised.
+/// The conditions that the last statement raised.
 #[derive(Default)]
 pub(super) struct DiagnosticsArea {
     conditions: Vec<Warning>,
-    /// Whether the conditions are those of the statement before the running one, which may still
-    /// ask for them.
+    /// Whether the conditions belong to the previous statement, and the running one may still read
+    /// them.
     stale: bool,
 }
 
 impl DiagnosticsArea {
-    /// A statement begins. One that `reads` conditions finds those of the statement before.
+    /// Called when a statement begins. If it `reads` conditions, it finds those of the previous
+    /// statement.
     pub(super) fn begin_statement(&mut self, reads: bool) {
         self.stale = true;
         if !reads {
@@ -32,8 +33,8 @@ impl DiagnosticsArea {
         }
     }
 
-    /// Forgets the conditions of the statement before, once the running one cannot ask for them
-    /// any more.
+    /// Forgets the conditions of the previous statement, once the running one cannot read them any
+    /// more.
     pub(super) fn forget_stale(&mut self) {
         if self.stale {
             self.clear();
@@ -45,7 +46,8 @@ impl DiagnosticsArea {
         self.stale = false;
     }
 
-    /// Notes what a statement that goes on has met, or a connection before its first.
+    /// Adds a warning or note of the running statement, or of a connection before its first
+    /// statement.
     pub(super) fn warn(&mut self, error: SqlError, variables: &Variables) {
         self.forget_stale();
         let level =
@@ -56,10 +58,10 @@ impl DiagnosticsArea {
         self.conditions.push(Warning { level, error });
     }
 
-    /// Notes what a statement failed of.
+    /// Adds the error with which a statement failed.
     pub(super) fn note_error(&mut self, error: &SqlError) {
         self.forget_stale();
-        // EXECUTE fails of what its statement fails of.
+        // EXECUTE fails with the error of its statement, which is already there.
         if self
             .conditions
             .last()
@@ -70,13 +72,13 @@ impl DiagnosticsArea {
         self.conditions.push(Warning { level: WarningLevel::Error, error: error.clone() });
     }
 
-    /// Notes what the text of a statement failed of, before the statement began.
+    /// Replaces the conditions by the error of a text that could not be parsed.
     pub(super) fn note_parse_error(&mut self, error: &SqlError) {
         self.clear();
         self.note_error(error);
     }
 
-    /// Conditions of all levels.
+    /// The number of conditions of all levels.
     pub(super) fn count(&self) -> usize {
         self.conditions.len()
     }
@@ -85,7 +87,7 @@ impl DiagnosticsArea {
         self.conditions.iter().filter(|warning| warning.level == WarningLevel::Error).count()
     }
 
-    /// SHOW WARNINGS, SHOW ERRORS, and SHOW COUNT(*) of either.
+    /// The result of SHOW WARNINGS, SHOW ERRORS, or SHOW COUNT(*) of either.
     pub(super) fn show(&self, plain: &[Token]) -> Result<ShownRows> {
         let count = word(plain.get(1)) == "count";
         let at = if count { 5 } else { 1 };

@@ -33,15 +33,15 @@ use crate::process::{Process, ProcessLine, Ran, Stop};
 use crate::variables::{NamedLocks, VARIABLES, Variables, durability, storage_settings};
 
 pub(super) struct Inner {
-    /// As no other instance of the process has it.
+    /// Unique among the instances of the process.
     pub(super) number: u64,
     pub(super) db: Database,
     pub(super) catalog: ArcSwap<Catalog>,
-    /// That of `catalog`, or, while that is being replaced, of the one before.
+    /// The version of `catalog`, or, while `catalog` is being replaced, of the previous catalog.
     version: AtomicU64,
     pub(super) counters: Counters,
-    /// Held by a change of the catalog, from before it reads the catalog until others see what it
-    /// did. Whether the catalog in memory is behind the stored one.
+    /// Whether the catalog in memory is behind the stored one. A change of the catalog holds the
+    /// lock from before it reads the catalog until other sessions see the change.
     pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
     pub(super) named: Arc<NamedLocks>,
@@ -49,35 +49,34 @@ pub(super) struct Inner {
     pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
     pub(super) globals: Mutex<Arc<BTreeMap<String, String>>>,
     pub(super) numbers: AtomicU64,
-    /// Prepared statements of all sessions.
+    /// The number of prepared statements of all sessions.
     pub(super) prepared: AtomicUsize,
-    /// Statements of sessions that have ended.
+    /// The counts of statements of ended sessions.
     pub(super) ran: Ran,
     pub(super) started: Duration,
-    /// Whether indexes that cover a query are read alone.
+    /// Whether a query that an index covers reads only the index.
     pub(super) index_only: bool,
     row_batches: bool,
     row_fields: bool,
-    /// Whether statements that are one look-up are run as such.
+    /// Whether point reads take their shorter path.
     pub(super) point_reads: bool,
-    /// Rows that are read at once at the most of those that queries look up.
+    /// The most rows that a query with several lookups reads at once.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
-    /// What accounts have used of their limits.
+    /// How much accounts have used of their limits.
     pub(super) accounts: Arc<AccountUse>,
-    /// Asked when the instance is shut down, for work that is no session's.
+    /// Tells background work that the instance is closing.
     pub(super) closing: Arc<Stop>,
-    /// The threads that go on with builds of indexes, or drop what they left, and the one that
-    /// writes rows anew.
+    /// The threads that continue or remove builds of indexes, and the thread that rewrites rows.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
-    /// The tables whose rows are written anew.
+    /// The passes that rewrite rows of tables.
     pub(super) refreshing: Arc<RefreshPasses>,
-    /// The commits from which on key spaces that were built since the opening have all rows or
-    /// entries.
+    /// For key spaces that were built since the opening: the commit from which on they are
+    /// complete.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
 
-/// A number for an instance, which no other of this process has.
+/// Returns a number that no other instance of this process has.
 fn next_instance() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -100,12 +99,12 @@ impl Instance {
     /// what an earlier one left unfinished.
     ///
     /// # Errors
-    /// What the database says, and 1034 for a damaged catalog.
+    /// 1034 for a damaged catalog, and errors of the database.
     pub fn open(db: Database) -> Result<Instance> {
         Instance::open_with_clock(db, Clock::system())
     }
 
-    /// As [`Instance::open`], with a clock by which the hours and days of accounts' limits pass.
+    /// As [`Instance::open`], with a clock for the hours and days of accounts' limits.
     ///
     /// # Errors
     /// As [`Instance::open`].
@@ -114,7 +113,8 @@ impl Instance {
         if refresh::forget_layouts(&db, &catalog)? {
             catalog = Catalog::load(&db)?;
         }
-        // What a crash left of an ALTER TABLE; indexes that are built are named.
+        // Removes what a crash left of an ALTER TABLE. The catalog names indexes that are being
+        // built.
         remove_unnamed_spaces(&db, |_| true)?;
         let mut globals: BTreeMap<String, String> = VARIABLES
             .iter()
@@ -170,55 +170,56 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Ends the work beside sessions, and returns the numbers that were reserved and not used, so
-    /// that the next opening continues with both. Call it before the database is closed, when the
-    /// sessions are gone; without it the next opening skips numbers, as after a crash.
+    /// Ends background work, and returns reserved numbers that were not used, so that the next
+    /// opening continues with both. Call it after the sessions have ended and before the database
+    /// is closed. Without it, the next opening skips numbers, as after a crash.
     pub fn close(&self) {
         self.end_building();
         self.0.counters.give_back(&self.0.db);
     }
 
-    /// The database below.
+    /// The database that holds the tables.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.db
     }
 
-    /// The stored data and its names, each sub-table at one moment. It delays nobody.
+    /// Returns a description of the stored data, with its names. Each sub-table is shown at one
+    /// moment. Delays no other work.
     #[must_use]
     pub fn inspect(&self) -> (Inspection, Labels) {
         (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))
     }
 
-    /// Whether queries take rows that lie together at once.
+    /// Whether queries take adjacent rows in batches.
     pub(crate) fn takes_row_batches(&self) -> bool {
         self.0.row_batches
     }
 
-    /// Whether columns of stored rows are handed on as fields, and not as values.
+    /// Whether columns of stored rows are passed on as fields instead of values.
     pub(crate) fn hands_fields_on(&self) -> bool {
         self.0.row_fields
     }
 
-    /// Rows that are read at once at the most of those that a query looks up one after the other;
-    /// one where they never are.
+    /// The most rows that are read at once if a query looks up several; one if rows are never read
+    /// together.
     pub(crate) fn looks_up_together(&self) -> usize {
         self.0.looks_up_together
     }
 
-    /// What sessions see now.
+    /// The catalog that sessions see now.
     #[cfg(test)]
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.0.catalog.load_full()
     }
 
-    /// The user that a name from a host is, for the handshake.
+    /// The account that matches a user name and a client's host, for the handshake.
     #[must_use]
     pub fn user(&self, name: &str, host: &str) -> Option<UserDef> {
         self.0.catalog.load().user(name, host).cloned()
     }
 
-    /// How many accounts have a plugin, and how many there are.
+    /// The number of accounts that use an authentication plugin, and the number of all accounts.
     #[must_use]
     pub fn accounts_with(&self, plugin: &str) -> (u64, u64) {
         let catalog = self.0.catalog.load();
@@ -226,7 +227,7 @@ impl Instance {
         (having as u64, catalog.users.len() as u64)
     }
 
-    /// Whether `root` may come in without a password.
+    /// Whether an account `root` has no password.
     #[must_use]
     pub fn root_password_is_empty(&self) -> bool {
         self.0
@@ -237,22 +238,22 @@ impl Instance {
             .any(|user| user.name == "root" && user.stored.is_empty())
     }
 
-    /// The account whose session has a number.
+    /// The account of the session with this number.
     pub(super) fn owner_of(&self, connection_id: u64) -> Option<(String, String)> {
         let processes = self.0.processes.lock();
         let process = processes.get(&connection_id)?;
         Some((process.user.clone(), process.user_host.clone()))
     }
 
-    /// Has an error tell the name of the table or index whose data is damaged, or whose row has
-    /// changed. It was met in a transaction of this isolation.
+    /// Adds to an error the name of the table or index whose data is damaged, or whose row has
+    /// changed. The error occurred in a transaction with this isolation.
     pub(super) fn name_table(&self, error: &mut SqlError, isolation: Option<Isolation>) {
         let Some(table) = error.table.take() else { return };
         let name = Labels::of(&self.0.catalog.load()).table(table);
         error.message = match error.conflict {
             false => format!("Incorrect key file for table '{name}'; {}", error.message),
             true => {
-                // SERIALIZABLE has no such switch.
+                // The variable has no effect under SERIALIZABLE.
                 let switch = match isolation {
                     Some(Isolation::RepeatableRead) => ", or use innodb_snapshot_isolation = OFF",
                     _ => "",
@@ -265,7 +266,7 @@ impl Instance {
         };
     }
 
-    /// The sessions that run a statement, each with a number that is another for its next one.
+    /// The sessions that run a statement, each with a number that differs for its next statement.
     #[must_use]
     pub fn running(&self) -> Vec<(u64, u64)> {
         let processes = self.0.processes.lock();
@@ -273,8 +274,8 @@ impl Instance {
         running.collect()
     }
 
-    /// Interrupts a session's statement, or ends the session. `false` when there is none of that
-    /// number.
+    /// Interrupts a session's statement, or ends the session. Returns `false` if no session has
+    /// this number.
     pub fn kill(&self, connection_id: u64, connection: bool) -> bool {
         let processes = self.0.processes.lock();
         let Some(process) = processes.get(&connection_id) else { return false };
@@ -291,7 +292,7 @@ impl Instance {
         true
     }
 
-    /// Interrupts every running statement, and what goes on beside them.
+    /// Interrupts every running statement, and all background work.
     pub fn shut_down(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         for process in self.0.processes.lock().values() {
@@ -303,7 +304,8 @@ impl Instance {
         self.end_building();
     }
 
-    /// Sessions, and what all that there were have run.
+    /// The number of open sessions, and the statements that all sessions have run since the
+    /// opening.
     pub(super) fn asked(&self) -> (usize, Ran) {
         let processes = self.0.processes.lock();
         let sum = Ran::default();
@@ -312,13 +314,13 @@ impl Instance {
         (processes.len(), sum)
     }
 
-    /// How many statements were lookups of one row that took the shorter path.
+    /// The number of statements that ran as point reads.
     #[must_use]
     pub fn point_reads(&self) -> u64 {
         self.asked().1.points.into_inner()
     }
 
-    /// What SHOW STATUS tells of all sessions.
+    /// The lines of SHOW STATUS about all sessions.
     pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
         let (connected, ran) = self.asked();
         let number = |count: AtomicU64| count.into_inner().to_string();
@@ -338,19 +340,20 @@ impl Instance {
         lines
     }
 
-    /// The sessions.
+    /// The lines of the process list.
     pub(crate) fn process_lines(&self) -> Vec<ProcessLine> {
         let processes = self.0.processes.lock();
         processes.iter().map(|(id, process)| process.line(*id)).collect()
     }
 
-    /// A number that was not given before, in this life.
+    /// Returns a number that was not returned before, since the opening.
     pub(crate) fn next_number(&self) -> u64 {
         self.0.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One change of the catalog at a time: changed, committed, and then seen by the others.
-    /// `committed` is called before they do.
+    /// Changes the catalog: `body` writes the change, a commit makes it durable, and then other
+    /// sessions see it. One change runs at a time. Calls `committed` after the commit, before other
+    /// sessions see the change.
     pub(super) fn change_catalog<T>(
         &self,
         wait: Duration,
@@ -365,7 +368,7 @@ impl Instance {
             *behind = false;
         }
         let txn = self.0.db.begin(TransactionOptions::new());
-        // A transaction that locks before it reads has the newest state as its snapshot.
+        // The snapshot of a transaction that locks before it reads is the newest state.
         let space = txn.table(CATALOG)?;
         txn.forget_snapshot();
         txn.lock_name(space, b"ddl", LockMode::Exclusive, LockWait::Wait)?;
@@ -380,8 +383,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Has others see a catalog with what a change of it has written: a table costs nothing that
-    /// was not changed.
+    /// Publishes the catalog with the entries that a change has written. Unchanged tables cost
+    /// nothing.
     fn take_in(
         &self,
         before: &Catalog,
@@ -415,21 +418,21 @@ impl Instance {
         Ok(())
     }
 
-    /// Switches sessions to another catalog. A changer of a table holds it exclusively until this
-    /// returns.
+    /// Switches sessions to another catalog. A session that changes a table holds it exclusively
+    /// until this returns.
     fn replace_catalog(&self, fresh: Catalog) {
         let version = fresh.version;
         self.0.catalog.store(Arc::new(fresh));
         self.0.version.store(version, Ordering::SeqCst);
     }
 
-    /// The version of the catalog, for who need not look at the catalog itself: no newer than the
-    /// one that is loaded after.
+    /// The version of the catalog. A catalog that is loaded afterwards has this version or a newer
+    /// one.
     pub(super) fn catalog_version(&self) -> u64 {
         self.0.version.load(Ordering::SeqCst)
     }
 
-    /// Has rows of tables written in their newest versions as they are merged, from when `since` is
+    /// Makes merges write the rows of these tables in their newest version, once `since` is
     /// durable.
     fn have_rewritten<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>, since: Csn) {
         for table in tables {
@@ -437,9 +440,9 @@ impl Instance {
         }
     }
 
-    /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a
-    /// compaction that wrote a row in a newer one left what was cached of it as it was
-    /// (`ddl/refresh`, ROW-REWRITE-3).
+    /// Makes caches drop rows in layouts that `fresh` removes, before sessions see `fresh`. A
+    /// compaction may have rewritten such a row and left the cached one as it was (`ddl/refresh`,
+    /// ROW-REWRITE-3).
     fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
         let seen = self.0.catalog.load();
         for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {
@@ -452,7 +455,7 @@ impl Instance {
         }
     }
 
-    /// Reads the catalog anew.
+    /// Loads the catalog again.
     fn reload(&self) -> Result<()> {
         let mut fresh = Catalog::load(&self.0.db)?;
         fresh.version = self.0.catalog.load().version + 1;
@@ -465,8 +468,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Has key spaces that were filled in several commits read only by who sees the one that has
-    /// the catalog name them.
+    /// Records that these key spaces were filled in several commits before `csn`, the commit that
+    /// put them into the catalog. Only snapshots that see `csn` may read them.
     pub(super) fn note_built(&self, spaces: &[u32], csn: Csn) {
         self.0.since.lock().extend(spaces.iter().map(|space| (*space, csn)));
     }

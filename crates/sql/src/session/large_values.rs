@@ -14,14 +14,12 @@ use spillway_types::Value;
 
 use crate::errors::Result;
 
-/// A value of fewer bytes is not worth a charge: what all workers have of them is a part of the
-/// process's fixed memory.
+/// Smaller values are not charged: those of all workers fit into the fixed memory of the process.
 const LARGE: usize = 256 << 10;
-/// Copies beside the command.
+/// The number of copies, apart from the command.
 const COPIES: usize = 3;
 
-/// Charges copies of values, of which one has so many bytes, and all that are there at once as many
-/// as this or more.
+/// Charges the copies of `bytes` of values, if that is [`LARGE`] or more.
 pub(super) fn charge(budget: &Budget, bytes: usize) -> Result<Option<Charge>> {
     if bytes < LARGE {
         return Ok(None);
@@ -29,7 +27,7 @@ pub(super) fn charge(budget: &Budget, bytes: usize) -> Result<Option<Charge>> {
     Ok(Some(budget.try_charge(Use::Connections, bytes * COPIES)?))
 }
 
-/// Bytes of values on the heap, where any of them is large.
+/// The bytes of all values on the heap if any of them is large, else 0.
 pub(super) fn bytes_of(values: &[Value]) -> usize {
     let len = |value: &Value| match value {
         Value::Text(text) => text.len(),

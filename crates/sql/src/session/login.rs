@@ -1,7 +1,7 @@
-//! The beginning of a client's session, and the limits of its account.
+//! Starts a client's session, and checks the limits of its account.
 //!
-//! A session belongs to the account whose password its client has proved, and never to an account
-//! that has received the same name meanwhile (ACCOUNT-4).
+//! A session belongs to the account as which its client was authenticated, and never to another
+//! account that was created with the same name since (ACCOUNT-4).
 
 use super::Session;
 use super::instance::Instance;
@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::privilege::grants;
 
-/// An account that a client has proved to be of.
+/// The account as which a client was authenticated.
 #[derive(Clone, Debug)]
 pub struct Account {
     name: String,
@@ -19,7 +19,7 @@ pub struct Account {
 }
 
 impl UserDef {
-    /// Which account this is.
+    /// Identifies this account.
     #[must_use]
     pub fn account(&self) -> Account {
         Account { name: self.name.clone(), host: self.host.clone(), id: self.id }
@@ -27,7 +27,7 @@ impl UserDef {
 }
 
 impl Account {
-    /// The account, if it is still there.
+    /// The account, if it still exists.
     fn find<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
         let user = catalog.users.get(&(self.name.clone(), self.host.clone()))?;
         (user.id == self.id).then_some(user)
@@ -35,11 +35,10 @@ impl Account {
 }
 
 impl Instance {
-    /// Notes that a client has proved to be of an account, or failed to; `host` is where it comes
-    /// from.
+    /// Records an attempt to log in to an account from `host`, and whether it succeeded (`known`).
     ///
     /// # Errors
-    /// 3955 where failed logins have blocked the account (LOCKOUT-1).
+    /// 3955 if failed logins have blocked the account (LOCKOUT-1).
     pub fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
         self.0.accounts.tried(user, host, known)
     }
@@ -47,7 +46,7 @@ impl Instance {
     /// Checks that an account may log in over the server's admin socket.
     ///
     /// # Errors
-    /// 1227 where it has neither right to.
+    /// 1227 if it has neither privilege for that.
     pub fn check_connection_admin(&self, account: &Account) -> Result<()> {
         const RIGHTS: &[&str] = &["CONNECTION_ADMIN", "SERVICE_CONNECTION_ADMIN"];
         let catalog = self.0.catalog.load();
@@ -56,11 +55,12 @@ impl Instance {
         if has { Ok(()) } else { Err(grants::missing(RIGHTS)) }
     }
 
-    /// Starts the session of a client that has proved to be of an account and comes from `host`.
+    /// Starts the session of a client that was authenticated as an account and connects from
+    /// `host`.
     ///
     /// # Errors
-    /// 1045 where the account is there no more, 3118 where it is locked, 1203 and 1226 where it has
-    /// as many connections as it may.
+    /// 1045 if the account no longer exists, 3118 if it is locked, 1203 and 1226 if it has its
+    /// maximum of connections.
     pub fn connect(&self, account: &Account, host: &str, connection_id: u64) -> Result<Session> {
         let catalog = self.0.catalog.load();
         let denied = || {
@@ -87,7 +87,7 @@ impl Instance {
 }
 
 impl Session {
-    /// Gives back the place among its account's connections: the client is about to take another.
+    /// Stops counting as a connection of its account, because the client is about to change users.
     pub fn disconnect(&mut self) {
         self.security.disconnect();
     }

@@ -35,25 +35,25 @@ pub(super) use lock_context::{MetadataLockContext, tables_to_lock};
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);
 
-/// How a table is used, from the weakest to the strongest.
+/// How a table is used, from the weakest mode to the strongest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum MetadataLockMode {
     Read,
     Write,
-    /// LOCK TABLES ... READ: rows are read, and nobody changes them.
+    /// LOCK TABLES ... READ: the session reads rows, and no session changes them.
     Keep,
     Alone,
 }
 
 const STRIPES: usize = 16;
 
-/// To whom a table is closed.
+/// The modes for which a table is closed.
 const TO_WRITERS: u8 = 1;
 const TO_ALL: u8 = 2;
-/// Closed to nobody: who leaves tells those that wait.
+/// The table is open, but a session that releases its lock wakes waiters.
 const WATCHED: u8 = 4;
-/// How long one that has all the time keeps newcomers out to have a table alone, and how often at
-/// most and at least.
+/// How long a background waiter for an exclusive lock makes newcomers queue at a time, and the
+/// shortest and the longest time between two such attempts.
 const MOMENT: Duration = Duration::from_millis(100);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(64);
@@ -65,14 +65,14 @@ struct Stripe {
     writers: AtomicU32,
 }
 
-/// Those that are not counted in stripes.
+/// The rare users and waiters, which the stripes do not count.
 #[derive(Default)]
 struct Few {
     keeping: usize,
     alone: bool,
-    /// Those that wait to have it alone.
+    /// The number of sessions that wait for an exclusive lock.
     waiting: usize,
-    /// Those that wait until nobody uses it, and keep nobody out for that.
+    /// The number of sessions that wait until nobody uses the table, without closing it.
     watching: usize,
 }
 
@@ -85,14 +85,14 @@ pub(super) struct TableLock {
     changed: Condvar,
 }
 
-/// The locks of tables: by name, so that a name can be locked before there is a table.
+/// The locks of tables, by name, so that a name can be locked before its table exists.
 #[derive(Default)]
 pub(super) struct MetadataLocks {
     locks: Mutex<HashMap<Name, Arc<TableLock>>>,
 }
 
 impl MetadataLocks {
-    /// Lets those who wait see whether they are still to.
+    /// Makes all waiters check whether they must stop.
     pub(super) fn wake(&self) {
         for lock in self.locks.lock().values() {
             if lock.closed.load(SeqCst) != 0 {
@@ -102,7 +102,8 @@ impl MetadataLocks {
         }
     }
 
-    /// Takes locks, in one order. `held` says how the session has a name locked already.
+    /// Takes locks, in order of their names. `held` returns the mode in which the session already
+    /// holds a name.
     pub(super) fn take(
         &self,
         mut names: Vec<(Name, MetadataLockMode)>,
@@ -110,7 +111,7 @@ impl MetadataLocks {
         limits: &WaitLimits<'_>,
         held: impl Fn(&Name) -> Option<MetadataLockMode>,
     ) -> Result<HeldLocks> {
-        // The strongest mode of each name stays: nobody waits for itself.
+        // Keeps the strongest mode of each name, so that no session waits for itself.
         names.sort_by(|(a, one), (b, other)| a.cmp(b).then(other.cmp(one)));
         names.dedup_by(|(a, _), (b, _)| a == b);
         let mut taken = HeldLocks { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
@@ -126,7 +127,7 @@ impl MetadataLocks {
         Ok(taken)
     }
 
-    /// Takes a table alone, or gives up after a moment.
+    /// Takes a table exclusively, or gives up after [`MOMENT`].
     pub(super) fn take_briefly(
         &self,
         name: &Name,
@@ -137,8 +138,8 @@ impl MetadataLocks {
         self.take(vec![(name.clone(), MetadataLockMode::Alone)], stripe, &limits, |_| None)
     }
 
-    /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when
-    /// nobody uses the table, or else ever more seldom.
+    /// Takes a table exclusively, for background work. Newcomers queue behind it only for
+    /// [`MOMENT`] at a time: when nobody uses the table, and otherwise at growing intervals.
     pub(super) fn take_gently(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<HeldLocks> {
         let mut pause = PAUSE_MIN;
         loop {
@@ -160,7 +161,7 @@ impl MetadataLocks {
             return lock.clone();
         }
         if locks.len() >= 1024 && locks.len().is_power_of_two() {
-            // Those that nobody holds or keeps for a statement.
+            // Removes locks that no session holds and no compiled statement refers to.
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         }
         let lock = Arc::new(TableLock::new(name.clone()));
@@ -169,29 +170,30 @@ impl MetadataLocks {
     }
 }
 
-/// When a wait ends without what it was for.
+/// The conditions that end a wait without the lock.
 pub(super) struct WaitLimits<'a> {
     pub(super) wait: Duration,
     pub(super) stop: &'a Stop,
-    /// Whether the client that the wait is for has gone. A wait asks before it begins, and every
-    /// [`LOOK`].
+    /// Whether the session's client has disconnected. A wait checks this before it begins, and
+    /// every [`LOOK`].
     pub(super) gone: &'a dyn Fn() -> bool,
 }
 
-/// How often a wait looks whether its client has gone. Until then it keeps newcomers out for
-/// nobody.
+/// How often a wait checks whether its client has disconnected. Until it notices, newcomers queue
+/// behind it in vain.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl<'a> WaitLimits<'a> {
-    /// The patience of one that no client waits for.
+    /// The limits of a wait without a client.
     pub(super) fn new(wait: Duration, stop: &'a Stop) -> WaitLimits<'a> {
         WaitLimits { wait, stop, gone: &|| false }
     }
 }
 
-/// The locks that a change of a table's definition holds, from before it reads the definition until
+/// The locks that a change of a table's definition holds from before it reads the definition until
 /// it is done: on the database, and on the definition, under a name that no table has. Other
-/// sessions read and write rows meanwhile, except while the change also holds the table alone.
+/// sessions read and write rows meanwhile, except while the change also holds the table
+/// exclusively.
 pub(super) fn definition_of(table: &Name) -> Vec<(Name, MetadataLockMode)> {
     let definition = (table.0.clone(), format!("\0{}", table.1));
     vec![
@@ -228,7 +230,7 @@ impl TableLock {
         self.stripes.iter().map(|stripe| stripe.readers.load(SeqCst)).sum()
     }
 
-    /// Closes the table to those that must stay out.
+    /// Sets for which modes the table is closed, and wakes the waiters.
     fn close(&self, few: &Few) {
         let all = if few.alone || few.waiting > 0 { TO_ALL } else { 0 };
         let writers = if few.keeping > 0 { TO_WRITERS } else { 0 };
@@ -237,12 +239,12 @@ impl TableLock {
         self.changed.notify_all();
     }
 
-    /// Locks the table; `held` says whether the session has it in another mode, which is not
+    /// Locks the table. `held` says whether the session holds it in another mode than
     /// [`MetadataLockMode::Alone`].
     ///
     /// # Errors
-    /// 1205 after its patience, 1317 where it is stopped; 1213 at once where the session would wait
-    /// for itself.
+    /// 1205 after `limits.wait`, 1317 if the wait is stopped, 1213 at once if the session would
+    /// wait for itself.
     fn lock(
         &self,
         mode: MetadataLockMode,
@@ -283,7 +285,7 @@ impl TableLock {
         }
     }
 
-    /// Waits until nobody uses the table, which stays open.
+    /// Waits until nobody uses the table, which remains open.
     fn watch(&self, limits: &WaitLimits<'_>) -> Result<()> {
         let mut few = self.few.lock();
         few.watching += 1;
@@ -305,7 +307,8 @@ impl TableLock {
     ) -> Result<()> {
         let mut shut = if mode == MetadataLockMode::Write { TO_ALL | TO_WRITERS } else { TO_ALL };
         if held {
-            // Nobody is alone then, and who waits for that waits for this session.
+            // No session holds the table exclusively then, and a waiter for that waits for this
+            // session.
             shut &= !TO_ALL;
         }
         while !self.enter(mode, stripe, shut) {
@@ -315,7 +318,7 @@ impl TableLock {
         Ok(())
     }
 
-    /// Shares the table, unless it is closed to those who are `shut` out.
+    /// Shares the table, unless a bit of `shut` is set in `closed`.
     fn enter(&self, mode: MetadataLockMode, stripe: usize, shut: u8) -> bool {
         self.count(stripe, mode).fetch_add(1, SeqCst);
         let is_open = self.closed.load(SeqCst) & shut == 0;
@@ -325,7 +328,7 @@ impl TableLock {
         is_open
     }
 
-    /// Shares the table for reading, if it is open.
+    /// Shares the table for reading, if that needs no wait.
     pub(super) fn read_at_once(&self, stripe: usize) -> bool {
         self.enter(MetadataLockMode::Read, stripe, TO_ALL)
     }
@@ -375,16 +378,16 @@ impl TableLock {
     }
 }
 
-/// Locks that a session had, and may soon have again, are kept at hand: so many. To count a
-/// reference anew is to change memory that all sessions share.
+/// How many released locks a session keeps references to, because it may soon take them again.
+/// Counting a new reference changes memory that all sessions share.
 const AT_HAND: usize = 4;
 
-/// Locks that are held; dropping it gives them back.
+/// Locks that a session holds. Dropping this releases them.
 #[derive(Default)]
 pub(super) struct HeldLocks {
     locks: Vec<(Arc<TableLock>, MetadataLockMode)>,
     stripe: usize,
-    /// Of those that were given back, some; nothing is locked by that.
+    /// References to released locks, to be taken again. They lock nothing.
     at_hand: SmallVec<[Arc<TableLock>; AT_HAND]>,
 }
 
@@ -404,13 +407,13 @@ impl HeldLocks {
         }
     }
 
-    /// Notes a lock that was taken.
+    /// Records a lock that the caller has taken.
     fn took(&mut self, lock: &Arc<TableLock>, mode: MetadataLockMode) {
         let known = self.at_hand.iter().position(|known| Arc::ptr_eq(known, lock));
         let lock = match known {
             Some(at) => self.at_hand.swap_remove(at),
             None => {
-                // The sessions' tables are others now.
+                // The session uses other tables now.
                 self.at_hand.clear();
                 lock.clone()
             }
@@ -418,12 +421,13 @@ impl HeldLocks {
         self.locks.push((lock, mode));
     }
 
-    /// How a table is held.
+    /// The mode in which a table is held.
     fn mode(&self, name: &Name) -> Option<MetadataLockMode> {
         self.locks.iter().find(|(held, _)| held.name == *name).map(|(_, mode)| *mode)
     }
 
-    /// Has a table for reading as well, if that is so or to be had at once.
+    /// Takes a table for reading, unless that needs a wait. Returns whether the table is held for
+    /// that.
     pub(super) fn read_at_once(&mut self, lock: &Arc<TableLock>, stripe: usize) -> bool {
         if self.has(lock, MetadataLockMode::Read) {
             return true;
@@ -445,7 +449,7 @@ impl HeldLocks {
     }
 }
 
-/// How the tables are held that a statement needs, in their order (NEED-5).
+/// The tables that a statement needs and the modes of their locks, in order (NEED-5).
 pub(super) fn modes_of(needs: &[Need]) -> Vec<(Name, MetadataLockMode)> {
     let mode = |writes: bool| if writes { MetadataLockMode::Write } else { MetadataLockMode::Read };
     tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()

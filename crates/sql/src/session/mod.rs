@@ -1,13 +1,13 @@
-//! An open database that speaks SQL, and the sessions over it.
+//! An open SQL database, and its sessions.
 //!
-//! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from
-//! [`Session::query`] through `run` (queries and changes), `ddl` (changes of the catalog) or
-//! `admin_statements` (SET, transactions, SHOW and the like).
+//! [`Instance`] holds the state that all sessions share. A [`Session`] belongs to one client. A
+//! statement passes from [`Session::query`] through `run` (queries and changes), `ddl` (changes of
+//! the catalog) or `admin_statements` (SET, transactions, SHOW and the like).
 //!
-//! A session is composed of owners, each with the state of one concern: `transactions` with
+//! A session consists of owners, each with the state of one concern: `transactions` with
 //! `metadata/lock_context`, `security_context`, `diagnostics`, `prepared/statements`, `plan_cache`,
-//! `suspension` and `status_variables`. An owner does not know the session. Code that needs a few
-//! of them borrows those: `compiled/compiler`, `ddl` and `variable_setter`.
+//! `suspension` and `status_variables`. An owner does not know the session. Code that needs several
+//! owners borrows them: `compiled/compiler`, `ddl` and `variable_setter`.
 
 mod admin_statements;
 mod backup;
@@ -69,7 +69,7 @@ pub use login::Account;
 pub use prepared::Prepared;
 pub use server_hooks::Limits;
 
-/// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
+/// Parsing a statement of at most this many bytes takes no longer than a read from a device.
 const BRIEF_TEXT: usize = 128;
 
 /// A session: one client's transactions, variables and prepared statements. Each part owns its
@@ -77,7 +77,7 @@ const BRIEF_TEXT: usize = 128;
 pub struct Session {
     instance: Instance,
     connection_id: u64,
-    /// What other sessions see of this one.
+    /// The view that other sessions have of this one.
     process: Arc<Process>,
     variables: RefCell<Variables>,
     security: SecurityContext,
@@ -87,24 +87,24 @@ pub struct Session {
     prepared: PreparedStatements,
     plan_cache: PlanCache,
     suspension: Suspension,
-    /// Whether a query may be several statements.
+    /// Whether a query may contain several statements.
     multi_statements: bool,
     /// Buffers that statements reuse.
     room: Room,
 }
 
-/// Whether a statement only shows or sets something: what was waited for before it is still to be
-/// seen after it.
+/// Whether a statement only shows or sets something. It does not replace the waits that SHOW STATUS
+/// reports for the last statement.
 fn only_shows(statement: &Statement) -> bool {
     let Statement::Own(first, _) = statement else { return false };
     matches!(first.as_str(), "show" | "set" | "use")
 }
 
 impl Instance {
-    /// Starts a session for a user who has proved to be one.
+    /// Starts a session for a user that the caller has authenticated.
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
-        // A session of nobody is of an account that there is not.
+        // An unknown user gets the id of no account, and so no privileges.
         let nobody = || SessionAccount {
             name: user.to_owned(),
             host: "%".to_owned(),
@@ -116,8 +116,8 @@ impl Instance {
         self.session_of(account, host, connection_id)
     }
 
-    /// Starts a session for the owner of the data folder, who may do everything whatever accounts
-    /// there are.
+    /// Starts a session for the owner of the data folder, which has all privileges and needs no
+    /// account.
     #[must_use]
     pub fn session_of_owner(&self, connection_id: u64) -> Session {
         let (name, host) = ("root".to_owned(), "%".to_owned());
@@ -125,7 +125,7 @@ impl Instance {
         self.session_of(owner, "localhost", connection_id)
     }
 
-    /// Registers the process of a session, and makes the variables that a session starts with.
+    /// Registers the process of a session, and creates its initial variables.
     fn begin_process(
         &self,
         account: &SessionAccount,
@@ -189,7 +189,7 @@ impl Instance {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction.rollback();
-        // A session that took this one's place under its number keeps the entry.
+        // Another session that has been registered under this number keeps its entry.
         let mut processes = self.instance.0.processes.lock();
         if processes
             .get(&self.connection_id)
@@ -205,7 +205,8 @@ impl Session {
     /// Runs one or more statements.
     ///
     /// # Errors
-    /// The first that fails; what those before it gave has reached the sink.
+    /// The error of the first statement that fails. The results of the statements before it have
+    /// reached the sink.
     pub fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         if let Some(outcome) = self.query_by_shape(sql, sink) {
             return outcome;
@@ -216,7 +217,7 @@ impl Session {
         let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
         let statements = parser::split(sql, self.variables.borrow().mode, &mut memory)?;
         if statements.is_empty() {
-            // A comment alone is a statement that does nothing; nothing at all is none.
+            // A comment alone is a statement that does nothing. An empty text is an error.
             if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
                 return Err(SqlError::new(1065, "Query was empty"));
             }
@@ -235,7 +236,7 @@ impl Session {
                 &text
             };
             if at > 0 {
-                // Statements that the one before has made ready do not wait for this one.
+                // Lets the pool serve the clients that the previous statement has unblocked.
                 spillway_base::thread::blocking(|| ());
             }
             let bound = parser::Depth::of_tokens(&tokens)
@@ -253,19 +254,18 @@ impl Session {
         Ok(())
     }
 
-    /// From now on, statements leave their thread if they have to wait for a row, or if they look
-    /// up a row on a device and the database reads beside them
+    /// Makes statements leave their thread if they must wait for a row lock, or must read a row
+    /// from a device and the database can read asynchronously
     /// ([`spillway::Database::overlap_reads`]). [`Session::query`] and [`Session::execute`] then
-    /// fail without having sent anything to the sink, and [`Session::waits_until`] says that they
-    /// only wait. When `waker` is called, or the time is over, [`Session::resume`] continues the
-    /// statement.
+    /// fail without having sent anything to the sink, and [`Session::waits_until`] returns `Some`.
+    /// When `waker` is called, or the time has come, [`Session::resume`] continues the statement.
     pub fn set_waker(&mut self, waker: Waker) {
         self.process.cancel.set_waker(waker.clone());
         self.suspension.set_waker(waker);
     }
 
-    /// Until when, by [`spillway_base::clock::now`], a suspended statement waits; the session has
-    /// no other meanwhile. `None` if there is none.
+    /// The time, by [`spillway_base::clock::now`], until which the suspended statement waits;
+    /// `None` if no statement is suspended. The session runs no other statement meanwhile.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
         if !self.suspension.is_suspended() {
@@ -277,7 +277,7 @@ impl Session {
     /// Continues the suspended statement.
     ///
     /// # Errors
-    /// As [`Session::query`]; it may be left again.
+    /// As [`Session::query`]. The statement may be suspended again.
     pub fn resume(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
         let Some(mut suspended) = self.suspension.take() else { return Ok(()) };
         let params = std::mem::take(&mut suspended.params);
@@ -292,8 +292,7 @@ impl Session {
     /// Makes a database the current one.
     ///
     /// # Errors
-    /// 1049 for one that there is not, 1102 or 1059 where its name could be none's, 1046 where it
-    /// has none.
+    /// 1049 if it does not exist, 1102 or 1059 if the name is invalid, 1046 if the name is empty.
     pub fn use_database(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             return Err(SqlError::new(1046, "No database selected"));
@@ -307,10 +306,10 @@ impl Session {
         Ok(())
     }
 
-    /// Rolls back, and forgets all that was set and prepared.
+    /// Rolls back, and resets the variables, prepared statements and locked tables.
     pub fn reset(&mut self) {
         self.transaction.rollback();
-        // It stays of the account that it was of, even where there is another of that name.
+        // The session keeps its account, even if there is a new account of that name.
         let (account, host) = (self.security.account(), self.security.client_host());
         let (process, mut variables) =
             self.instance.begin_process(account, host, self.connection_id);
@@ -330,10 +329,10 @@ impl Session {
         self.diagnostics.clear();
     }
 
-    /// The columns of a table of the current database.
+    /// Returns the columns of a table of the current database.
     ///
     /// # Errors
-    /// 1146 for one that there is not.
+    /// 1146 if the table does not exist.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
         let mut memory = parser::TextMemory::of(&sql, self.instance.database().budget());
@@ -345,7 +344,8 @@ impl Session {
         Ok(compiled.columns().to_vec())
     }
 
-    /// Notes what a statement that goes on has met, or a connection before its first.
+    /// Adds a warning or note of the running statement, or of a connection before its first
+    /// statement.
     pub fn warn(&mut self, error: SqlError) {
         self.diagnostics.warn(error, &self.variables.borrow());
     }
@@ -367,7 +367,7 @@ impl Session {
         self.process.stop.killed.load(Ordering::Acquire)
     }
 
-    /// What the client said of itself when it connected.
+    /// Sets the capabilities that the client announced when it connected.
     pub fn set_flags(&mut self, found_rows: bool, multi_statements: bool) {
         self.variables.borrow_mut().found_rows_flag = found_rows;
         self.multi_statements = multi_statements;
@@ -387,7 +387,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement, and keeps what was made of it in its slot.
+    /// Runs a statement, and keeps its compiled form in the slot.
     fn run_slot(
         &mut self,
         slot: &mut Slot,
@@ -400,7 +400,7 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
-        // What a statement runs, as EXECUTE does, was asked for with it.
+        // A statement that another one runs, such as EXECUTE, is not counted as the client's.
         let asked = self.process.running().is_none();
         self.security.count_statement(&slot.statement, asked)?;
         self.process.ran.begun();
@@ -443,8 +443,8 @@ impl Session {
         }
         let outcome = match &**slot.statement.clone() {
             Statement::Own(first, tokens) => {
-                // A statement within it, as of EXECUTE, waits here, because nothing could resume
-                // the outer one.
+                // An inner statement, such as that of EXECUTE, waits on this thread, because
+                // nothing could resume the outer one.
                 let waker = self.suspension.take_waker();
                 let outcome = self.run_own(first, tokens, given.params, more, sink);
                 self.suspension.put_waker_back(waker);
@@ -458,7 +458,7 @@ impl Session {
         self.ran(outcome, stalls)
     }
 
-    /// Ends a statement that has run, unless it is suspended.
+    /// Ends a statement that has run, unless it has been suspended.
     fn ran(&mut self, mut outcome: Result<()>, stalls: Attached) -> Result<()> {
         self.status_variables.detach(stalls);
         if self.suspension.is_suspended() {

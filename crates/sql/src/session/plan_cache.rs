@@ -1,4 +1,4 @@
-//! Caches of compiled text statements, by their shapes (`parser/shape`): one of each session, and
+//! Caches of compiled text statements, by their shapes (`parser/shape`): one for each session, and
 //! one that all sessions share.
 
 use std::collections::HashMap;
@@ -13,21 +13,21 @@ use super::compiled::{COMPILED_BYTES, Compiled, MadeFor, Slot};
 use crate::parser::{Shape, TextMode};
 use crate::variables::Variables;
 
-/// Shapes that a session keeps.
+/// The most shapes that a session keeps.
 const SHAPES_MAX: usize = 256;
-/// The part of the memory budget that a session's plans take, at the most.
+/// The plans of a session take at most the memory budget divided by this.
 const SESSION_SHARE: usize = 256;
 
-/// Where a text in a statement is longer, the memory of its values is not kept for the next one.
+/// If a text in a statement is longer, the session does not reuse the memory of its values.
 const KEPT_BYTES: usize = 512;
 
-/// Shapes that one part of the shared cache keeps, at the most.
+/// The most shapes that one part of the shared cache keeps.
 const SHARED_MAX: usize = 256;
-/// The part of the memory budget that the shared cache takes, at the most.
+/// The shared cache takes at most the memory budget divided by this.
 const SHARED_SHARE: usize = 32;
 const PARTS: usize = 16;
 
-/// The text that a shape was compiled from, and the session state that its plan depends on.
+/// A shape's text, and the session state that its plan depends on.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct ShapeKey {
     text: Box<str>,
@@ -40,15 +40,15 @@ impl ShapeKey {
     }
 }
 
-/// What sessions made of shapes, for those that come later.
+/// The compiled shapes that all sessions share.
 pub(super) struct SharedPlanCache {
     parts: [Mutex<FxHashMap<ShapeKey, Arc<Compiled>>>; PARTS],
-    /// What one part keeps, at the most.
+    /// The most shapes that one part keeps.
     most: usize,
 }
 
 impl SharedPlanCache {
-    /// An empty one. It takes a small part of the budget.
+    /// An empty cache.
     pub(super) fn new(budget: &Budget) -> SharedPlanCache {
         let most = budget.limit() / SHARED_SHARE / COMPILED_BYTES / PARTS;
         SharedPlanCache { parts: Default::default(), most: most.clamp(1, SHARED_MAX) }
@@ -67,7 +67,7 @@ impl SharedPlanCache {
     pub(super) fn insert(&self, key: ShapeKey, compiled: &Arc<Compiled>) {
         let mut part = self.part(&key).lock();
         if part.len() >= self.most {
-            // Which go hardly matters: a session keeps its own.
+            // The choice of victims hardly matters: each session has its own cache.
             let some: usize = part.len().div_ceil(2);
             let mut at = 0;
             part.retain(|_, _| {
@@ -79,29 +79,27 @@ impl SharedPlanCache {
     }
 }
 
-/// What a session's cache knows of a shape.
+/// The state of a shape in a session's cache.
 pub(super) enum CachedPlan {
-    /// Its statement, which the caller runs and then puts back.
+    /// The statement. The caller runs it and then puts it back.
     Found(Slot),
-    /// It could not be compiled for this version of the catalog.
+    /// The shape could not be compiled for this version of the catalog.
     Uncompilable,
     Unknown,
 }
 
-/// A session's statements by their shapes, and the buffers that shapes are read into.
+/// A session's statements by their shapes, and the buffers for reading a shape.
 #[derive(Default)]
 pub(super) struct PlanCache {
-    /// In place of a shape that could not be compiled, the version of the catalog that this was so
-    /// for.
+    /// The error is the version of the catalog for which the shape could not be compiled.
     plans: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
-    /// How the texts of the shapes are read.
+    /// The mode in which the shapes' texts are parsed.
     mode: TextMode,
     buffer: Shape,
 }
 
 impl PlanCache {
-    /// Takes the buffers to read a shape of text of this mode. Shapes of another mode are
-    /// forgotten.
+    /// Takes the buffers to read a shape in this mode. Forgets shapes of another mode.
     pub(super) fn take_buffer(&mut self, mode: TextMode) -> Shape {
         if self.mode != mode {
             *self = PlanCache { mode, ..PlanCache::default() };
@@ -117,9 +115,9 @@ impl PlanCache {
         self.buffer = shape;
     }
 
-    /// Takes the statement of a shape to run it. A plan of another version of the catalog, or of
-    /// other variables, is forgotten, so that its shape is compiled anew, and all sessions share
-    /// one plan after a change of the catalog, too.
+    /// Takes the statement of a shape to run it. Forgets a plan of another version of the catalog,
+    /// or for other variables. The shape is then looked up in the shared cache again, so that all
+    /// sessions share one plan after a change of the catalog, too.
     pub(super) fn take(
         &mut self,
         shape: &Shape,
@@ -136,8 +134,8 @@ impl PlanCache {
         CachedPlan::Unknown
     }
 
-    /// Keeps what a shape was compiled to for a version of the catalog, or that it could not be.
-    /// Its plan is put back when it has run.
+    /// Keeps a shape's statement, or that it could not be compiled for this version of the catalog.
+    /// The plan is put back when the statement has run.
     pub(super) fn insert(
         &mut self,
         shape: &Shape,

@@ -1,5 +1,5 @@
 //! Point reads, from packet to packet: the fast path of a statement that looks up one row
-//! ([`Point`]) which is in memory.
+//! ([`Point`]) that is in memory.
 //!
 //! Most statements of a busy web shop are point reads. They skip what other statements need: they
 //! begin no transaction if none is open, run no plan, and do not register as running statements,
@@ -28,7 +28,7 @@ use crate::errors::Result;
 use crate::executor::Point;
 use crate::planner::QueryPlan;
 
-/// A table's lock that is shared for the moment.
+/// A shared metadata lock, held during a point read without a transaction.
 struct SharedLock<'l> {
     lock: &'l TableLock,
     stripe: usize,
@@ -47,8 +47,8 @@ impl Drop for SharedLock<'_> {
 }
 
 impl Session {
-    /// Runs a statement as a point read; `None` where it is none, or cannot be one now, and nothing
-    /// was done.
+    /// Runs a statement as a point read. Returns `None` if it is none, or cannot be one now;
+    /// nothing has been done then.
     pub(super) fn run_point(
         &mut self,
         slot: &Slot,
@@ -70,7 +70,7 @@ impl Session {
             false => self.transaction.locks_mut().read_at_once(lock).then_some(None)?,
         };
         if !compiled.made_for.is_of(self.instance.catalog_version()) {
-            // Somebody changed it before it was held.
+            // Another session changed the table before this one locked it.
             return None;
         }
         let told = self.tell_point(point, plan, params, sink)?;
@@ -95,8 +95,7 @@ impl Session {
         Some(outcome)
     }
 
-    /// Whether a statement that is a look-up can be a point read, as far as the session and what it
-    /// was compiled for say.
+    /// Whether the state of the session allows a point read, and the compiled form is still valid.
     fn may_be_point(&self, compiled: &Compiled, params: &[Value]) -> bool {
         (self.transaction.is_open() || self.transaction.begins_as_usual())
             && !self.transaction.locks().has_locked_tables()
@@ -106,7 +105,7 @@ impl Session {
             && self.variables.borrow().often.rows_max > 0
     }
 
-    /// Tells of the row, and answers how many there were.
+    /// Sends the row. Returns the number of rows found.
     fn tell_point(
         &self,
         point: &Point,

@@ -1,4 +1,4 @@
-//! Prepared statements, of the protocol and of PREPARE.
+//! Prepared statements of the protocol and of PREPARE.
 
 mod statements;
 
@@ -19,11 +19,11 @@ pub(super) use statements::PreparedStatements;
 /// A statement that was prepared.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// Its number.
+    /// The number by which the client executes it.
     pub id: u32,
-    /// Its parameters.
+    /// The number of parameters.
     pub params: usize,
-    /// The columns of its result; none for a statement without one.
+    /// The columns of the result; none for a statement without a result set.
     pub columns: Vec<ResultColumn>,
 }
 
@@ -31,8 +31,8 @@ impl Session {
     /// Prepares a statement.
     ///
     /// # Errors
-    /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of
-    /// memory.
+    /// A syntax error, or an unknown table or column; 1461 beyond `max_prepared_stmt_count`, 1041
+    /// for lack of memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
         let mut statements = parser::split(sql, self.variables.borrow().mode, &mut memory)?;
@@ -79,7 +79,7 @@ impl Session {
     /// Runs a prepared statement.
     ///
     /// # Errors
-    /// 1243 for an unknown number, 1210 for too few parameters, and as [`Session::query`].
+    /// 1243 for an unknown number, 1210 for too few parameters, and those of [`Session::query`].
     pub fn execute(&mut self, id: u32, params: &[Value], sink: &mut dyn ResultSink) -> Result<()> {
         let budget = self.instance.0.db.budget();
         let (mut slot, _copies) = self.prepared.take(id, params, budget)?;
@@ -104,7 +104,7 @@ impl Session {
         };
         let name = name_of(plain.get(1)).to_lowercase();
         names::check_length(&name)?;
-        // One of that name is gone even where the new one is none.
+        // The earlier statement of that name is closed even if the new text is invalid.
         self.prepared.close_named(&name);
         let prepared = self.prepare(&text)?;
         self.prepared.bind_name(name, prepared.id);

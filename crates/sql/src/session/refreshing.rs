@@ -2,7 +2,7 @@
 //! many versions.
 //!
 //! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
-//! beside the newest. Compactions write rows in the newest version as they merge them
+//! apart from the newest. Compactions write rows in the newest version as they merge them
 //! (`catalog/stored_rows`, STORED-ROW-7), but do not report when a version has disappeared. So when
 //! a table has half of [`LAYOUTS_MAX`] versions, a thread passes over the table, as OPTIMIZE TABLE
 //! does, and rewrites all rows that compactions have left in earlier versions. After that the
@@ -16,15 +16,15 @@
 //!   definition that is valid then, and nothing changes this definition until the batch is
 //!   installed. Nothing is recorded if an ALTER TABLE copied the rows, or if the table is gone.
 //! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
-//!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and
-//!   everybody behind it. The pass holds the table's shared lock for one transaction at a time,
-//!   until that transaction is installed, but not while it sleeps because writers are slowed, or
-//!   waits for the log. While it waits in a lock queue for a row, it holds the shared lock as long
-//!   as another holds the row. The pass does not prevent a conflict (1213) of a transaction that
-//!   took its snapshot before (`ddl/refresh`).
+//!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and every
+//!   session behind it. The pass holds the table's shared lock for one transaction at a time, until
+//!   that transaction is installed, but not while it sleeps because writers are slowed, or waits
+//!   for the log. While it waits in a lock queue for a row, it holds the shared lock as long as
+//!   another holds the row. The pass does not prevent a conflict (1213) of a transaction that took
+//!   its snapshot before (`ddl/refresh`).
 //! - **REWRITE-THREAD-3.** One thread runs the passes over all tables in turns, so that no pass
 //!   waits for the end of another pass, however many rows that has. The next opening restarts
-//!   passes that were cut off.
+//!   passes that a shutdown or a crash cut off.
 //! - **REWRITE-THREAD-4.** A pass continues until it is complete, or its table is gone or was
 //!   copied. It continues if the table is renamed, and after a failure it continues from where it
 //!   was. When all passes have failed in a row, the thread tries again after a pause. A pass that
@@ -50,13 +50,13 @@ use passes::{Refreshing, name_of};
 
 pub(super) use passes::RefreshPasses;
 
-/// Versions beside the newest from which on rows are written anew.
+/// The number of versions, apart from the newest, at which a pass starts.
 const REFRESH_FROM: usize = LAYOUTS_MAX / 2;
 
-/// How long a pass waits for a table before others have their turn.
+/// How long a pass waits for a table before other passes have their turn.
 const WAIT: Duration = Duration::from_secs(1);
 impl Refreshing {
-    /// The table, as it is now.
+    /// The table's current definition.
     fn table(&self, instance: &Instance) -> Option<Arc<TableDef>> {
         let catalog = instance.0.catalog.load();
         let is_it = |table: &&Arc<TableDef>| table.id == self.written.id;
@@ -64,8 +64,8 @@ impl Refreshing {
         named.or_else(|| catalog.tables.values().find(is_it)).cloned()
     }
 
-    /// Writes the next rows. `false` when there are none, which is noted then, and where the table
-    /// is gone or its rows are others now.
+    /// Rewrites the next rows. Returns `false` if there are none, after recording that in the
+    /// catalog, or if the table is gone or its rows were copied.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
         let stop = &instance.0.closing;
         let limits = WaitLimits::new(WAIT, stop);
@@ -75,7 +75,7 @@ impl Refreshing {
         let share = Cell::new(Some(instance.0.metadata.take(names, 0, &limits, |_| None)?));
         let give_back = || drop(share.take());
         let Some(table) = self.table(instance).filter(|table| name_of(table) == self.name) else {
-            // It went, or has another name, before it was shared.
+            // The table was dropped or renamed before this pass locked it.
             return Ok(true);
         };
         if self.last.is_empty() {
@@ -88,7 +88,7 @@ impl Refreshing {
         let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
         let before = self.last.clone();
         if pass.refresh(&mut self.last, &give_back)? {
-            // A pass that stands before a locked row gives its turn to the others.
+            // A pass whose next row is locked gives up its turn.
             self.turn = if before == self.last { 0 } else { self.turn.saturating_sub(1) };
             return Ok(true);
         }
@@ -97,7 +97,7 @@ impl Refreshing {
         self.finish(instance, &limits)
     }
 
-    /// Notes that all rows are through. `true` when it has to be tried again.
+    /// Records that all rows are rewritten. Returns `true` if the caller must try again.
     fn finish(&self, instance: &Instance, limits: &WaitLimits<'_>) -> Result<bool> {
         let definition = definition_of(&self.name);
         let _definition = instance.0.metadata.take(definition, 0, limits, |_| None)?;
@@ -109,8 +109,8 @@ impl Refreshing {
     }
 }
 
-/// A pass that the thread has. Where it panics, the next change of a table begins another thread,
-/// for the passes that are left and for this one.
+/// The pass that the thread is running. After a panic, the next change of a table starts another
+/// thread, for the remaining passes and for this one.
 struct Running<'r> {
     refreshes: &'r RefreshPasses,
     table: u32,
@@ -126,7 +126,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Holds the instance only while a step is taken, so that it ends with its last user.
+/// Holds the instance only during a step, so that its last user can still drop it.
 fn run(refreshes: &RefreshPasses, closing: &Stop, instance: &Weak<Inner>) {
     while let Some(mut refreshing) = refreshes.next() {
         let _running = Running { refreshes, table: refreshing.written.id };
@@ -148,7 +148,7 @@ fn is_crowded(table: &TableDef) -> bool {
 }
 
 impl Instance {
-    /// Has the rows written anew of those tables whose rows may have many versions.
+    /// Starts passes over the tables whose rows may have many versions.
     pub(super) fn refresh_crowded<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>) {
         let settings = self.0.db.settings();
         if !settings.background_threads || !settings.has(Mechanism::RowRefresh) {
@@ -164,9 +164,9 @@ impl Instance {
         self.have_refresher();
     }
 
-    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only
-    /// snapshots could need that are from before the end of an earlier one, of which there are none
-    /// any more (`ddl/refresh`, ROW-REWRITE-3).
+    /// Records that a pass under the definition `written` is complete. Removes the layouts that
+    /// only snapshots from before the end of an earlier pass could need, if no such snapshot is
+    /// left (`ddl/refresh`, ROW-REWRITE-3).
     pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
         let refreshes = &self.0.refreshing;
         let unread = refreshes.unread_below(written.space, self.0.db.oldest_snapshot());
@@ -181,7 +181,7 @@ impl Instance {
         })
     }
 
-    /// Begins the thread, if it has something to do (REWRITE-THREAD-3).
+    /// Starts the thread, if it has something to do (REWRITE-THREAD-3).
     fn have_refresher(&self) {
         let mut state = self.0.refreshing.state.lock();
         if self.0.closing.is_asked() || state.has_thread || state.waiting.is_empty() {
@@ -191,7 +191,7 @@ impl Instance {
         let weak = Arc::downgrade(&self.0);
         let mut builders = self.0.builders.lock();
         builders.retain(|builder| !builder.is_finished());
-        // The next change of a table tries again where there can be no thread.
+        // If no thread can be started, the next change of a table tries again.
         if let Ok(thread) = thread::spawn("row refresher", move || run(&refreshes, &closing, &weak))
         {
             builders.push(thread);
@@ -199,12 +199,12 @@ impl Instance {
         }
     }
 
-    /// Forgets a pass that has ended, or begins it anew if the table's rows may have many versions
+    /// Forgets a pass that has ended, or restarts it if the table's rows may have many versions
     /// again.
     fn passed(&self, refreshing: &Refreshing) {
         let mut state = self.0.refreshing.state.lock();
         (state.failed, state.pauses) = (0, 0);
-        // A later change of the table finds that no pass runs over it.
+        // With the lock held, a later change of the table finds that no pass runs over it.
         match refreshing.table(self).filter(|table| is_crowded(table)) {
             Some(table) => state.waiting.push_back(Refreshing::new(&table)),
             None => drop(state.tables.remove(&refreshing.written.id)),

@@ -1,4 +1,4 @@
-//! Queries and changes of rows, run in the session's transaction.
+//! Runs queries and changes of rows in the session's transaction.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -25,25 +25,24 @@ use crate::parser::RowSource;
 use crate::planner::query_plan;
 use crate::variables::Variables;
 
-/// How often a first statement starts over when it meets rows that were changed after its snapshot
-/// (DESIGN, D12).
+/// How often a transaction's first statement starts over if it meets rows that were changed after
+/// its snapshot (DESIGN, D12).
 const RESTARTS: usize = 100;
 
-/// How often a statement leaves its thread to wait for a row: each time it runs anew from its
-/// start.
+/// How often a statement leaves its thread to wait for a row lock. Each time it starts over.
 const LEAVES: usize = 8;
-/// How often it leaves its thread for either, while it may do so for a device: for where its row
-/// is, for the row, and once for where a newer one might be.
+/// A statement leaves its thread for a read of a device only if it has left fewer than this many
+/// times, for either reason: for the block index, for the row, and once to look for a newer
+/// version.
 const LEAVES_FOR_READS: usize = 3;
 
-/// A statement that can run now, and the catalog it was made for.
+/// A compiled statement whose tables are locked, and the catalog for which it was compiled.
 struct ReadyStatement {
     compiled: Arc<Compiled>,
     catalog: AtHand,
 }
 
-/// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them
-/// now.
+/// Refuses a snapshot from a time when a table's key space did not yet hold all of its rows.
 pub(super) fn check_snapshot<'a>(
     txn: &Transaction,
     catalog: &Catalog,
@@ -82,8 +81,8 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, in a transaction of its own if none is open; or resumes one that
-    /// was suspended.
+    /// Runs a query or a change, in a transaction of its own if none is open, or resumes a
+    /// suspended one.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
@@ -92,9 +91,9 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // One that was suspended had its rights when it began.
+        // The privileges of a suspended statement were checked when it began.
         let granted = suspended.is_some();
-        // One that is bound anew asks for its rights then.
+        // Compiling a statement again checks its privileges.
         if let (false, Some(compiled)) = (granted, &slot.compiled)
             && compiled.made_for.database == self.variables.borrow().database
         {
@@ -164,8 +163,8 @@ impl Session {
         }
     }
 
-    /// What to run, with its tables held: what the slot has where that still holds, else made anew.
-    /// Nothing is asked for one that is `granted` what it needs.
+    /// Returns the statement to run, with its tables locked: the compiled form in the slot if that
+    /// is still valid, else a new one. Checks no privileges if they are `granted`.
     fn ready(
         &mut self,
         slot: &mut Slot,
@@ -173,7 +172,8 @@ impl Session {
         granted: bool,
     ) -> Result<ReadyStatement> {
         loop {
-            // Neither the catalog nor what the slot has is counted: other sessions have them too.
+            // Takes no reference to the catalog or to the compiled form, because other sessions
+            // count references to them, too.
             let catalog = self.instance.catalog_at_hand();
             let compiled = match slot.compiled.take() {
                 Some(compiled)
@@ -190,8 +190,10 @@ impl Session {
                 locks.check_locked(&modes_of(&compiled.needs))?;
             }
             locks.use_tables(&compiled.tables, wait)?;
-            // Nobody changes a table now that is held. Somebody may have, before it was.
-            // A catalog that is newer than that was changed for other tables.
+            // No session can change the locked tables now. Another session may have changed them
+            // before they were locked. A catalog that is newer than `catalog` and older than the
+            // locks may have that change; one that is newer than the locks has changes of other
+            // tables.
             if self.instance.catalog_version() <= catalog.version {
                 compiled.check(params)?;
                 return Ok(ReadyStatement { compiled, catalog });
@@ -199,9 +201,9 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, and undoes a failed one. Returns what it changed, or `None` for a
-    /// result set, which the caller ends. `alone` says whether the transaction ends with it, and
-    /// `deadline` when a query must have ended.
+    /// Runs a query or a change, and undoes it if it fails. Returns what it changed, or `None` for
+    /// a result set, which the caller ends. `alone` says whether the transaction ends with the
+    /// statement, and `deadline` when a query must have ended.
     fn run_in_transaction(
         &mut self,
         ready: &ReadyStatement,
@@ -226,7 +228,7 @@ impl Session {
             if matches!(*ready.compiled.body, RowStatement::Query(_)) {
                 context.deadline = deadline;
             } else {
-                // As InnoDB does, which makes no difference to READ COMMITTED.
+                // As in InnoDB. Under READ COMMITTED this makes no difference.
                 context.shares =
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
@@ -259,8 +261,8 @@ impl Session {
                     return Err(error);
                 }
                 outcome => {
-                    // What an error or a warning says may rest on rows that are not durable. A
-                    // commit that follows waits for them by itself.
+                    // An error or a warning may tell of rows that are not durable. A commit that
+                    // follows waits for them anyway.
                     let says = match &outcome {
                         Err(error) => error.tells_of_rows(),
                         Ok(_) => !alone && !warnings.is_empty(),
@@ -304,7 +306,7 @@ impl Session {
     }
 }
 
-/// What expressions of a statement that begins now are evaluated in.
+/// Creates the context in which the expressions of a statement that begins now are evaluated.
 pub(super) fn new_context<'a>(
     instance: &'a Instance,
     variables: &'a RefCell<Variables>,
@@ -369,7 +371,7 @@ impl RowStatement {
     }
 }
 
-/// Sends a query's rows. It holds those of a locking read back until the client may see them
+/// Sends a query's rows. Withholds the rows of a locking read until the client may see them
 /// (DESIGN, D2).
 fn select(
     context: &Context<'_>,
@@ -409,7 +411,7 @@ fn select(
     Ok(())
 }
 
-/// Sends a query's rows to the client as they come.
+/// Sends a query's rows to the client as the query produces them.
 pub(super) struct RowSender<'t> {
     /// Whether anything was sent.
     sent: &'t Cell<bool>,
@@ -430,7 +432,7 @@ impl<'t> RowSender<'t> {
         RowSender { sent, plan, most, count: 0, sink }
     }
 
-    /// There are no more rows. Returns how many there were.
+    /// Called after the last row. Returns the number of rows that were sent.
     pub(super) fn finish(self) -> Result<u64> {
         if !self.sent.replace(true) {
             self.sink.columns_of(PlanId(self.plan.id), &self.plan.columns)?;

@@ -1,5 +1,5 @@
-//! The security context of a session: its account, the rights that its statements are checked for,
-//! and the limits that they count against.
+//! The security context of a session: its account, the checks of its statements' privileges, and
+//! the account's limits on statements.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,13 +14,13 @@ use crate::parser::Statement;
 use crate::privilege::{Connected, Need, grants};
 use crate::variables::Variables;
 
-/// The account that a session began with.
+/// The account with which a session began.
 #[derive(Clone)]
 pub(crate) struct SessionAccount {
     pub(super) name: String,
     pub(super) host: String,
     pub(super) id: u64,
-    /// Whether it is that of the data folder's owner, which is in no catalog.
+    /// Whether this is the owner of the data folder, which is in no catalog.
     pub(super) is_owner: bool,
 }
 
@@ -30,7 +30,7 @@ impl SessionAccount {
         SessionAccount { name, host, id: user.id, is_owner: false }
     }
 
-    /// The account, if it is still there: one of the same name that was made later is another
+    /// The account, if it still exists. A later account of the same name is another one
     /// (ACCOUNT-4).
     pub(crate) fn find<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
         if self.is_owner {
@@ -40,7 +40,7 @@ impl SessionAccount {
         (user.id == self.id).then_some(user)
     }
 
-    /// 1045: the account is there no more.
+    /// 1045: the account no longer exists.
     #[cold]
     pub(crate) fn denied(&self) -> SqlError {
         SqlError::new(1045, format!("Access denied for user '{}'@'{}'", self.name, self.host))
@@ -48,7 +48,7 @@ impl SessionAccount {
 }
 
 impl Variables {
-    /// The account that the session is of.
+    /// The session's account, if it still exists.
     pub(crate) fn account<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
         let account = SessionAccount {
             name: self.user_name.clone(),
@@ -59,7 +59,7 @@ impl Variables {
         account.find(catalog)
     }
 
-    /// What the session may know of the catalog.
+    /// The part of the catalog that the session may see.
     pub(crate) fn seen<'c>(&self, catalog: &'c Catalog) -> Cow<'c, Catalog> {
         match self.account(catalog) {
             Some(user) => catalog.seen_by(user),
@@ -68,19 +68,19 @@ impl Variables {
     }
 }
 
-/// The account of a session, and what it may do.
+/// The account of a session, and its privileges.
 pub(super) struct SecurityContext {
     instance: Instance,
     account: SessionAccount,
-    /// Where the client comes from.
+    /// The host from which the client connects.
     client_host: String,
-    /// The place among the account's connections, where a client has connected.
+    /// Counts this session as a connection of the account, if a client has connected.
     connected: Option<Connected>,
-    /// The version of the catalog by which the account was last seen to hold every right; zero for
-    /// none.
+    /// The version of the catalog in which the account was last seen to hold every privilege; zero
+    /// for none.
     all_rights: Cell<u64>,
-    /// The version of the catalog by which the account's limits were last looked up, and what they
-    /// are.
+    /// The version of the catalog in which the account's limits were last looked up, and the
+    /// limits.
     limits_seen: Cell<(u64, AccountLimits)>,
 }
 
@@ -108,20 +108,20 @@ impl SecurityContext {
         &self.client_host
     }
 
-    /// Keeps the session's place among the account's connections.
+    /// Counts this session as a connection of the account.
     pub(super) fn connect(&mut self, connected: Connected) {
         self.connected = Some(connected);
     }
 
-    /// Gives the place back.
+    /// Stops counting it.
     pub(super) fn disconnect(&mut self) {
         self.connected = None;
     }
 
-    /// Calls `body` with the account as it is now.
+    /// Calls `body` with the account's current definition.
     ///
     /// # Errors
-    /// 1045 where the account is there no more.
+    /// 1045 if the account no longer exists.
     pub(super) fn as_user<T>(&self, body: impl FnOnce(&UserDef) -> Result<T>) -> Result<T> {
         let catalog = self.instance.0.catalog.load();
         match self.account.find(&catalog) {
@@ -133,7 +133,7 @@ impl SecurityContext {
         }
     }
 
-    /// Whether the account may do everything, so that nothing needs to be looked through.
+    /// Whether the account has every privilege, so that a statement's needs need no check.
     fn may_all(&self) -> Result<bool> {
         let version = self.instance.catalog_version();
         if self.all_rights.get() == version {
@@ -158,7 +158,7 @@ impl SecurityContext {
         self.check_each(&ddl_needs::needs_of(statement, database))
     }
 
-    /// Checks that the user has what a statement needs.
+    /// Checks that the user has the privileges that a statement needs.
     pub(super) fn check_needs(&self, needs: &[Need]) -> Result<()> {
         if self.may_all()? { Ok(()) } else { self.check_each(needs) }
     }
@@ -171,10 +171,10 @@ impl SecurityContext {
         Ok(())
     }
 
-    /// Checks that the user has one of some rights in a database.
+    /// Checks that the user has one of the privileges `any` in a database.
     pub(super) fn check_table(&self, any: &[&str], db: &str, table: Option<&str>) -> Result<()> {
         if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) && any == ["SELECT"] {
-            // These tell each user what it may know.
+            // The system schemas show each user only what it may see.
             return Ok(());
         }
         self.as_user(|user| {
@@ -192,7 +192,7 @@ impl SecurityContext {
         })
     }
 
-    /// Checks that the user has one of some rights everywhere.
+    /// Checks that the user has one of the privileges `any` globally.
     pub(super) fn check_everywhere(&self, any: &[&str]) -> Result<()> {
         self.as_user(|user| {
             if any.iter().any(|right| user.may_everywhere(right)) {
@@ -203,13 +203,13 @@ impl SecurityContext {
         })
     }
 
-    /// Checks that the user may do anything at all in a database.
+    /// Checks that the user has any privilege in a database.
     pub(super) fn check_sees(&self, db: &str) -> Result<()> {
         self.as_user(|user| if user.sees(db) { Ok(()) } else { Err(grants::no_database(user, db)) })
     }
 
-    /// Counts a statement that begins, where the account has a limit for that. `asked` says whether
-    /// the client has asked for it, and not a statement that runs it, as EXECUTE does.
+    /// Counts a statement that begins, if the account has a limit on statements. `asked` is true if
+    /// the client sent it, and false if another statement runs it, such as EXECUTE.
     pub(super) fn count_statement(&self, statement: &Statement, asked: bool) -> Result<()> {
         let version = self.instance.catalog_version();
         let (seen, mut limits) = self.limits_seen.get();

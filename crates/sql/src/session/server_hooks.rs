@@ -9,20 +9,20 @@ use super::instance::Instance;
 use crate::api::Front;
 use crate::errors::{Result, SqlError};
 
-/// Limits of a connection, from the variables of its session.
+/// The limits of a connection, from the variables of its session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// `max_allowed_packet`: the longest command, in bytes.
     pub packet_max: usize,
-    /// `wait_timeout`: how long a client may be silent between commands.
+    /// `wait_timeout`: how long a client may be idle between commands.
     pub wait: Duration,
     /// `net_read_timeout`: how long the rest of a command may take.
     pub read: Duration,
-    /// `net_write_timeout`: how long a client may take no bytes of its answer.
+    /// `net_write_timeout`: how long a client may accept no bytes of a response.
     pub write: Duration,
 }
 
-/// The variables that are limits of connections: their smallest and largest values.
+/// The variables that limit connections, with their smallest and largest values.
 const BOUNDS: &[(&str, u64, u64)] = &[
     ("connect_timeout", 2, 31_536_000),
     ("interactive_timeout", 1, 31_536_000),
@@ -35,8 +35,8 @@ const BOUNDS: &[(&str, u64, u64)] = &[
     ("wait_timeout", 1, 31_536_000),
 ];
 
-/// Checks what a limit is set to. A number out of bounds becomes the nearest within, with a
-/// warning, as in MySQL.
+/// Checks the new value of a limit. Clamps a number that is out of range, with a warning, as in
+/// MySQL.
 pub(super) fn check_limit(
     name: &str,
     global: bool,
@@ -69,29 +69,29 @@ pub(super) fn check_limit(
 }
 
 impl Instance {
-    /// Makes a server the one in front. It is let go of by itself when the server ends.
+    /// Sets the server in front. The instance does not keep the server alive.
     pub fn attach(&self, front: Weak<dyn Front>) {
         *self.0.front.lock() = Some(front);
     }
 
-    /// Says what a system variable is from now on; also of one that no client may set.
+    /// Sets a global system variable, even if no client may set it.
     pub fn set_global(&self, name: &str, value: impl Into<String>) {
         Arc::make_mut(&mut self.0.globals.lock()).insert(name.to_owned(), value.into());
     }
 
-    /// A global system variable, as text.
+    /// The value of a global system variable, as text.
     #[must_use]
     pub fn global(&self, name: &str) -> Option<String> {
         self.0.globals.lock().get(name).cloned()
     }
 
-    /// A global system variable that is a number.
+    /// The value of a global system variable that is a number.
     #[must_use]
     pub fn global_number(&self, name: &str) -> Option<u64> {
         self.0.globals.lock().get(name)?.parse().ok()
     }
 
-    /// A line for people: how long this life lasts, and what was asked in it.
+    /// A line for people: the uptime, the number of sessions, and the statements since the opening.
     #[must_use]
     pub fn statistics(&self) -> String {
         let uptime = (spillway_base::clock::now() - self.0.started).as_secs();
@@ -112,7 +112,7 @@ impl Instance {
         }
     }
 
-    /// Whether a session's client has gone.
+    /// Whether a session's client has disconnected.
     pub(super) fn is_gone(&self, connection_id: u64) -> bool {
         let front = self.0.front.lock().clone();
         front.and_then(|front| front.upgrade()).is_some_and(|front| front.is_gone(connection_id))
@@ -139,13 +139,14 @@ impl Session {
         }
     }
 
-    /// Changes whenever a variable of the session is set: [`Session::limits`] may then be others.
+    /// A counter that changes whenever a variable of the session is set. [`Session::limits`] may
+    /// then have changed.
     #[must_use]
     pub fn assignments(&self) -> u64 {
         self.variables.borrow().assignments
     }
 
-    /// A client that people type at has `interactive_timeout` as its `wait_timeout`.
+    /// Marks the client as interactive: `wait_timeout` becomes `interactive_timeout`.
     pub fn set_interactive(&mut self) {
         let mut variables = self.variables.borrow_mut();
         if let Some(timeout) = variables.system.get("interactive_timeout").cloned() {
@@ -153,7 +154,7 @@ impl Session {
         }
     }
 
-    /// What SHOW STATUS says of this session's connection alone.
+    /// Sets the lines of SHOW STATUS about this session's connection.
     pub fn set_connection_status(&mut self, lines: Vec<(String, String)>) {
         self.status_variables.set_connection(lines);
     }

@@ -1,4 +1,4 @@
-//! SET: every part is read, evaluated and checked before any takes effect.
+//! SET. It parses, evaluates and checks every part before any part takes effect.
 
 use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
@@ -9,7 +9,7 @@ use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
 
-/// Whose variable a part names.
+/// The variable that a part names.
 enum VariableTarget {
     User(String),
     System(bool, String),
@@ -49,7 +49,7 @@ impl Session {
             return self.setter().set_transaction(rest, scope);
         }
         let mut parts = Vec::new();
-        // A scope is said once for what follows it.
+        // A scope applies to the variables that follow it.
         let mut global = false;
         for part in split_commas(tokens.get(1..).unwrap_or_default()) {
             self.read_part(&solid(&part), params, &mut global, &mut parts)?;
@@ -132,7 +132,7 @@ fn read_names(rest: &[Token], names: bool, parts: &mut Vec<VariableAssignment>) 
             name.to_ascii_lowercase()
         }
     };
-    // SET CHARACTER SET leaves the connection to the database's.
+    // SET CHARACTER SET sets the connection to the character set of the database.
     let (connection, collation) =
         if names { (charset, collation) } else { ("utf8mb4", "utf8mb4_general_ci".to_owned()) };
     for (variable, value) in [
@@ -171,7 +171,7 @@ fn target(tokens: &[Token], global: &mut bool) -> Result<VariableTarget> {
         [Token::Word(first), rest @ ..] if first.quote_style.is_none() => {
             if let Some(name) = first.value.strip_prefix("@@") {
                 let name = name.to_ascii_lowercase();
-                // A scope that is said so is for this one alone.
+                // A scope after `@@` applies to this variable alone.
                 let mut own = false;
                 return match rest {
                     [] => Ok(system(false, &name)),

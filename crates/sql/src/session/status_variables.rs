@@ -1,5 +1,5 @@
-//! The status variables of one session, for SHOW STATUS: the waits of its statements, and what is
-//! known of its connection.
+//! The status variables of one session, for SHOW STATUS: the waits of its statements, and the state
+//! of its connection.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use spillway_base::stall::{self, Attached, Cause, Ledger, Waits};
 
 use super::instance::Instance;
 
-/// What SHOW STATUS says of one session alone.
+/// The part of SHOW STATUS that is about one session.
 #[derive(Default)]
 pub(super) struct StatusVariables {
     connection: Vec<(String, String)>,
-    /// The session's waits when its last statement began that was no SHOW.
+    /// The session's waits when its last statement that was no SHOW, SET or USE began.
     waits_before: Waits,
-    /// Statements count their waits here. The session keeps it between statements, so that a
-    /// statement changes no reference count. The process holds it, too.
+    /// The ledger in which statements count their waits. The session keeps this reference to the
+    /// process's ledger between statements, so that a statement changes no reference count.
     ledger: Option<Arc<Ledger>>,
 }
 
@@ -23,13 +23,14 @@ impl StatusVariables {
         self.connection = lines;
     }
 
-    /// Statements count their waits in another ledger from now on.
+    /// Forgets the ledger and the waits, because the session gets another process.
     pub(super) fn reset_waits(&mut self) {
         self.waits_before = Waits::default();
         self.ledger = None;
     }
 
-    /// A statement begins, and is the last one from now on.
+    /// Called when a statement begins. SHOW STATUS reports its waits as those of the last
+    /// statement.
     pub(super) fn begin_statement(&mut self, waits: &Ledger) {
         waits.waits_into(&mut self.waits_before);
     }
@@ -53,7 +54,7 @@ impl StatusVariables {
         let mut lines = instance.status_lines();
         lines.extend(instance.front_status());
         if !global {
-            // The session's own, under the names that those of all sessions have.
+            // Replaces the sums over all sessions by the session's own waits, under the same names.
             lines.retain(|(name, _)| !name.starts_with("Spillway_stall_"));
             lines.extend(self.wait_lines(waits));
             lines.extend(self.connection.iter().cloned());
@@ -62,8 +63,8 @@ impl StatusVariables {
         lines
     }
 
-    /// For each cause how often and how long the session waited; and what its last statement waited
-    /// for.
+    /// For each cause, how often and how long the session waited, and the waits of its last
+    /// statement.
     fn wait_lines(&self, waits: &Ledger) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         for cause in Cause::ALL {

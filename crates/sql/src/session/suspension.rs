@@ -1,4 +1,4 @@
-//! A statement that has left its thread to wait for a row, and the waker of its session.
+//! A statement that has left its thread to wait, and the waker of its session.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use spillway_types::Value;
 
 use super::compiled::Slot;
 
-/// A statement that has left its thread, and with what it runs again.
+/// A statement that has left its thread, and the input to run it again.
 pub(super) struct SuspendedStatement {
     pub(super) slot: Slot,
     pub(super) params: Vec<Value>,
-    /// Whether its transaction began with it.
+    /// Whether its transaction began with this statement.
     pub(super) opened: bool,
-    /// How often it has left its thread.
+    /// How often the statement has left its thread.
     pub(super) times: usize,
-    /// When it must have ended, which does not move while it waits.
+    /// When the statement must have ended. Waits do not extend it.
     pub(super) deadline: Option<Duration>,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Suspension {
 }
 
 impl Suspension {
-    /// Statements may leave their thread from now on.
+    /// Lets statements leave their thread from now on.
     pub(super) fn set_waker(&mut self, waker: Waker) {
         self.waker = Some(waker);
     }
 
-    /// Has statements wait on their thread, until the waker that this returns is put back.
+    /// Makes statements wait on their thread, until the returned waker is put back.
     pub(super) fn take_waker(&mut self) -> Option<Waker> {
         self.waker.take()
     }

@@ -1,5 +1,5 @@
-//! The transaction of a session: its begin, its end, its savepoints, and what the next one begins
-//! with.
+//! The transaction of a session: its beginning, its end, its savepoints, and the characteristics of
+//! the next transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,29 +21,29 @@ use crate::names;
 use crate::parser::{name_of, split_commas, word};
 use crate::process::Process;
 
-/// Names of savepoints are compared without regard to case.
+/// The name of a savepoint, in lower case: comparisons ignore case.
 fn savepoint_name(token: Option<&Token>) -> String {
     name_of(token).to_lowercase()
 }
 
-/// The transaction of a session, the metadata locks that it holds, and what the next one begins
-/// with.
+/// The transaction of a session, its metadata locks, and the characteristics of the next
+/// transaction.
 pub(super) struct TransactionState {
     instance: Instance,
     process: Arc<Process>,
     locks: MetadataLockContext,
     txn: Option<Box<Transaction>>,
-    /// What the next transaction begins with, once there was one.
+    /// Memory of the last transaction that the next one reuses.
     spare: Option<Spare>,
     savepoints: Vec<(String, Savepoint)>,
     autocommit: bool,
-    /// Whether a statement has begun the transaction, which then lasts until one ends it.
+    /// Whether a statement such as BEGIN began the transaction. It then lasts until a statement
+    /// ends it.
     explicit: bool,
-    /// What SET TRANSACTION says of the next transaction.
+    /// The characteristics that SET TRANSACTION has set for the next transaction.
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
-    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN
-    /// keeps.
+    /// The isolation of the last transaction, and whether it is read only. AND CHAIN keeps both.
     running: Option<(Isolation, bool)>,
 }
 
@@ -70,12 +70,12 @@ impl TransactionState {
         }
     }
 
-    /// Serves another process from now on, with what a session starts with. The transaction has
-    /// been rolled back.
+    /// Switches to the process of a reset session, with initial characteristics. The transaction
+    /// has been rolled back.
     pub(super) fn reset(&mut self, process: Arc<Process>, autocommit: bool) {
         self.locks.reset(process.clone());
         self.process = process;
-        // It belongs to the process that was.
+        // It refers to the cancel handle of the previous process.
         self.spare = None;
         self.autocommit = autocommit;
         self.next_isolation = None;
@@ -113,23 +113,23 @@ impl TransactionState {
         self.autocommit
     }
 
-    /// Whether the transaction of a statement ends with it.
+    /// Whether a statement's transaction ends with the statement.
     pub(super) fn ends_with_statement(&self) -> bool {
         self.autocommit && !self.explicit
     }
 
-    /// Whether a transaction that a statement begins now has the session's usual options, and ends
-    /// with the statement.
+    /// Whether a transaction that a statement begins now would have the session's usual options,
+    /// and end with the statement.
     pub(super) fn begins_as_usual(&self) -> bool {
         self.autocommit && self.next_isolation.is_none() && self.next_read_only.is_none()
     }
 
-    /// Notes a transaction of one statement that had the `usual` options, and has ended.
+    /// Records that a transaction of one statement, with the `usual` options, has ended.
     pub(super) fn ran_as_usual(&mut self, usual: TransactionOptions) {
         self.running = Some((usual.isolation, usual.read_only));
     }
 
-    /// SET autocommit: to switch it on commits.
+    /// SET autocommit. Switching it on commits.
     pub(super) fn set_autocommit(&mut self, on: bool) -> Result<()> {
         if on && !self.autocommit {
             self.commit()?;
@@ -138,7 +138,7 @@ impl TransactionState {
         Ok(())
     }
 
-    /// SET TRANSACTION: what the next transaction begins with.
+    /// SET TRANSACTION: sets characteristics of the next transaction.
     pub(super) fn set_next(
         &mut self,
         isolation: Option<Isolation>,
@@ -155,12 +155,12 @@ impl TransactionState {
         Ok(())
     }
 
-    /// Begins a transaction, with the `usual` options as far as nothing else was set for it.
+    /// Begins a transaction, with the `usual` options except where SET TRANSACTION has set others.
     pub(super) fn begin(&mut self, usual: TransactionOptions) {
         let isolation = self.next_isolation.take().unwrap_or(usual.isolation);
         let read_only = self.next_read_only.take().unwrap_or(usual.read_only);
         self.running = Some((isolation, read_only));
-        // What one statement alone has read it reads again where it meets a conflict.
+        // A transaction of one statement repeats its reads after a conflict.
         let alone = self.ends_with_statement();
         let options = usual.isolation(isolation).read_only(read_only).keeps_snapshot(alone);
         let spare = self.spare.take();
@@ -170,8 +170,8 @@ impl TransactionState {
         self.txn = Some(txn);
     }
 
-    /// Looks one row up in the open transaction, or as one with the `usual` options would. Returns
-    /// whether the row is there; `None` where that is not known without a wait.
+    /// Looks up one row in the open transaction, or as a transaction with the `usual` options
+    /// would. Returns whether the row exists, or `None` if that is unknown without a wait.
     pub(super) fn find_at_once(
         &self,
         usual: TransactionOptions,
@@ -192,7 +192,7 @@ impl TransactionState {
         sees.then(|| txn.get_with(table, key, Access::MemoryOnly, row).ok())?
     }
 
-    /// Whether waits for row locks, and reads of devices, suspend the statement that runs.
+    /// Sets whether waits for row locks, and reads of devices, suspend the running statement.
     pub(super) fn leave_waits(&self, waits: bool, reads: bool) {
         if let Some(txn) = &self.txn {
             txn.leave_waits(waits);
@@ -200,7 +200,7 @@ impl TransactionState {
         }
     }
 
-    /// Commits, and waits for that.
+    /// Commits, and waits until the commit is durable.
     pub(super) fn commit(&mut self) -> Result<()> {
         match self.commit_later()? {
             Some(commit) => Ok(commit.wait().map(drop)?),
@@ -208,8 +208,8 @@ impl TransactionState {
         }
     }
 
-    /// Commits what is open, before a change of definitions, which no transaction that only reads
-    /// makes.
+    /// Commits the open transaction before a change of definitions. Fails if that transaction is
+    /// read only.
     pub(super) fn commit_before_ddl(&mut self, usual: TransactionOptions) -> Result<()> {
         let read_only = match &self.txn {
             Some(txn) => txn.options().read_only,
@@ -222,7 +222,8 @@ impl TransactionState {
         self.commit()
     }
 
-    /// Commits the open transaction. A commit that is not refused at once is acknowledged later.
+    /// Commits the open transaction. Fails at once if the commit is refused; the caller waits for
+    /// the result.
     pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;
@@ -247,8 +248,8 @@ impl TransactionState {
         self.locks.release();
     }
 
-    /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or
-    /// its end.
+    /// LOCK TABLES. The locks last until UNLOCK TABLES, the beginning of a transaction, or the end
+    /// of the session.
     pub(super) fn lock_tables(
         &mut self,
         tokens: &[Token],
@@ -272,8 +273,8 @@ impl TransactionState {
         Ok(())
     }
 
-    /// Runs one of the statements that begin, end and mark transactions. A transaction begins with
-    /// the `usual` options as far as nothing else was set for it.
+    /// Runs a statement that begins or ends a transaction, or a statement about savepoints. A new
+    /// transaction has the `usual` options except where SET TRANSACTION has set others.
     pub(super) fn control(
         &mut self,
         plain: &[Token],
@@ -343,7 +344,7 @@ impl TransactionState {
         self.start(read_only, snapshot, usual)
     }
 
-    /// COMMIT or ROLLBACK; with AND CHAIN and RELEASE.
+    /// COMMIT or ROLLBACK, with AND CHAIN and RELEASE.
     fn end(
         &mut self,
         commits: bool,
@@ -420,14 +421,14 @@ impl TransactionState {
     }
 }
 
-/// Tells how a statement ended that changed something, once that is known to last.
+/// Sends the outcome of a change to the client, once its commit is durable.
 pub(super) fn acknowledge(
     commit: Option<CommitFuture>,
     outcome: &Outcome,
     sink: &mut dyn ResultSink,
 ) -> Result<()> {
     match commit {
-        // What follows must see it.
+        // The statements that follow must see the commit.
         Some(commit) if outcome.status.more_results => {
             commit.wait()?;
             sink.ok(outcome)
@@ -437,7 +438,7 @@ pub(super) fn acknowledge(
     }
 }
 
-/// What `SET [scope] TRANSACTION` says, by the words that follow it.
+/// The characteristics in `SET [scope] TRANSACTION`, by the words that follow it.
 pub(super) struct Characteristics {
     pub(super) isolation: Option<&'static str>,
     pub(super) read_only: Option<bool>,
@@ -446,7 +447,7 @@ pub(super) struct Characteristics {
 impl Characteristics {
     pub(super) fn parse(words: &[String]) -> Result<Characteristics> {
         let (mut isolation, mut read_only) = (None, None);
-        // White space and commas are gone: each characteristic is known by its own words.
+        // The words contain no white space or commas. Each characteristic begins with its own word.
         let mut rest = words.iter().map(String::as_str).filter(|word| !word.is_empty()).peekable();
         while let Some(first) = rest.next() {
             let level = match (first, rest.next()) {

@@ -1,4 +1,4 @@
-//! Checks what variables of a session are to be set to, and sets them.
+//! Checks the new values of a session's variables, and sets them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::variables::{
     wrong,
 };
 
-/// What one part of a SET sets.
+/// The assignment of one part of a SET.
 pub(super) enum VariableAssignment {
     User(String, Value),
-    /// A system variable: whether of all sessions, its name, and its text.
+    /// A system variable: whether it is global, its name, and its value as text.
     System(bool, &'static str, String),
     LastInsertId(u64),
 }
 
-/// Character sets that text may come in and go out in, and their usual collations. Those of three
-/// bytes are part of that of four.
+/// The character sets of clients' text, and their default collations. Text with at most three bytes
+/// per character is also valid `utf8mb4`.
 const CHARSETS: &[(&str, &str)] = &[
     ("utf8mb4", "utf8mb4_general_ci"),
     ("utf8mb3", "utf8mb3_general_ci"),
@@ -38,7 +38,7 @@ pub(super) fn charset(name: &str) -> Option<(&'static str, &'static str)> {
     CHARSETS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
 }
 
-/// Sets the variables of a session, and those of all sessions.
+/// Sets session variables and global variables.
 pub(super) struct VariableSetter<'s> {
     pub(super) instance: &'s Instance,
     pub(super) variables: &'s RefCell<Variables>,
@@ -52,7 +52,7 @@ impl VariableSetter<'_> {
         self.diagnostics.warn(error, &self.variables.borrow());
     }
 
-    /// Checks what a system variable is to be set to.
+    /// Checks the new value of a system variable.
     pub(super) fn check(
         &mut self,
         global: bool,
@@ -84,7 +84,7 @@ impl VariableSetter<'_> {
             ));
         }
         if value.is_null() {
-            // No conversion of results, which is what there is anyway.
+            // NULL means that results are not converted. They never are.
             if name == "character_set_results" {
                 return Ok(VariableAssignment::System(global, name, initial.to_owned()));
             }
@@ -132,7 +132,8 @@ impl VariableSetter<'_> {
                 None if self.variables.borrow().has_mode("NO_ENGINE_SUBSTITUTION") => {
                     return Err(SqlError::unknown_engine(&text));
                 }
-                // The default takes the place of an unknown engine here, too: it stays.
+                // As in CREATE TABLE, the default replaces an unknown engine: the variable does not
+                // change.
                 None => {
                     self.warn(SqlError::unknown_engine(&text));
                     self.current(global, name)
@@ -159,7 +160,7 @@ impl VariableSetter<'_> {
                     })?;
                     text
                 }
-                // `timestamp`, in seconds; zero is the clock's.
+                // `timestamp`, in seconds. Zero means the clock.
                 _ => match text.parse::<f64>() {
                     Ok(seconds) if (0.0..=2_147_483_647.0).contains(&seconds) => text,
                     _ => return Err(wrong(name, &text)),
@@ -169,7 +170,7 @@ impl VariableSetter<'_> {
         })
     }
 
-    /// What a variable is now.
+    /// The current value of a variable.
     fn current(&self, global: bool, name: &str) -> String {
         let current = match global {
             true => self.instance.0.globals.lock().get(name).cloned(),
@@ -190,7 +191,7 @@ impl VariableSetter<'_> {
         Ok(within.to_string())
     }
 
-    /// `SET [scope] TRANSACTION`, by the words that follow it.
+    /// Runs `SET [scope] TRANSACTION`, by the words that follow it.
     pub(super) fn set_transaction(&mut self, words: &[String], scope: &str) -> Result<()> {
         let Characteristics { isolation, read_only } = Characteristics::parse(words)?;
         if scope == "next" {
@@ -206,7 +207,7 @@ impl VariableSetter<'_> {
         Ok(())
     }
 
-    /// Sets a system variable by name, for the statements that have a syntax of their own for it.
+    /// Sets a system variable by name, for statements with their own syntax.
     fn assign(&mut self, global: bool, name: &'static str, text: &str) -> Result<()> {
         if global {
             self.security.check_everywhere(&["SUPER", "SYSTEM_VARIABLES_ADMIN"])?;
@@ -214,7 +215,7 @@ impl VariableSetter<'_> {
         self.apply(VariableAssignment::System(global, name, text.to_owned()))
     }
 
-    /// Sets what was checked.
+    /// Applies an assignment that has been checked.
     pub(super) fn apply(&mut self, assignment: VariableAssignment) -> Result<()> {
         let (global, name, text) = match assignment {
             VariableAssignment::User(name, value) => {
@@ -239,7 +240,7 @@ impl VariableSetter<'_> {
             self.transaction.set_autocommit(text == "ON")?;
         }
         let mut variables = self.variables.borrow_mut();
-        // The character set and the collation of a connection go together.
+        // The character set and the collation of a connection change together.
         if name == "character_set_connection"
             && let Some((_, usual)) = charset(&text)
         {

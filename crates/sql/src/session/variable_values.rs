@@ -1,4 +1,4 @@
-//! The values of system variables as a session reads them.
+//! Reads the values of system variables for a session.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) struct VariableReader<'s> {
     pub(super) instance: &'s Instance,
     pub(super) diagnostics: &'s DiagnosticsArea,
     pub(super) autocommit: bool,
-    /// Whether the statement has a value in it that may be another when it runs again.
+    /// Whether the statement contains a value that may differ when it runs again.
     pub(super) has_read: Cell<bool>,
 }
 
@@ -54,7 +54,7 @@ impl VariableReader<'_> {
     }
 }
 
-/// The variables as SHOW VARIABLES lists them: those of all sessions, or those of one.
+/// The lines of SHOW VARIABLES: the global values, or those of the session.
 pub(super) fn variable_lines(
     instance: &Instance,
     variables: &Variables,

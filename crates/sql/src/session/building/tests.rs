@@ -1,5 +1,5 @@
-//! Builds, taken step by step, with changes of rows in between: what ONLINE-BUILD-4 and
-//! ONLINE-BUILD-6 of `ddl/online` say.
+//! Takes the steps of a build one by one, with changes of rows in between, to test ONLINE-BUILD-4
+//! and ONLINE-BUILD-6 of `ddl/online`.
 
 use spillway::{Csn, Database, Settings};
 
@@ -14,8 +14,8 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// A table `t` of `id`, `u` and `v`, and a build of a unique index on `u` whose rows have all their
-/// entries.
+/// A table `t` of `id`, `u` and `v`, and a build of a unique index on `u` after step 3: every row
+/// has its entry.
 fn filled() -> (Instance, Session, Build) {
     let db = Database::open_in_memory(Settings::default()).unwrap();
     let instance = Instance::open(db).unwrap();
@@ -59,15 +59,14 @@ fn step(build: &mut Build, instance: &Instance) -> Result<bool> {
     build.step(instance, &owner)
 }
 
-/// What the last step of a build answers, after changes that come while its duplicates are looked
-/// for: before that, or after.
+/// The result of a build's last step, if `changes` run before or after the search for duplicates.
 fn outcome(changes: &str, before_the_check: bool) -> std::result::Result<bool, String> {
     let (instance, mut one, mut build) = filled();
     if before_the_check {
         run(&mut one, changes);
         return step(&mut build, &instance).map_err(|error| error.message);
     }
-    // As the last step does once the check is over.
+    // The last step does the same after its check.
     let table = instance.0.catalog.load().table("test", "t").unwrap().clone();
     let stopped = || false;
     Pass { db: instance.database(), table: &table, stopped: &stopped, begun: &|_| {} }
@@ -78,8 +77,7 @@ fn outcome(changes: &str, before_the_check: bool) -> std::result::Result<bool, S
     ended.map(|()| true).map_err(|error| error.message)
 }
 
-/// Nobody is held to an index that is not there yet: rows come to be as if there were none, and it
-/// is the build that fails.
+/// An unfinished index constrains no statement: changes succeed as without it, and the build fails.
 #[test]
 fn a_duplicate_that_comes_while_duplicates_are_looked_for_ends_the_build_alone() {
     for (changes, value) in [
@@ -118,8 +116,8 @@ fn what_is_no_duplicate_in_the_end_ends_no_build() {
     }
 }
 
-/// ONLINE-BUILD-4: a transaction that writes values which another has written and not yet committed
-/// waits for nobody. The build fails if both commit.
+/// ONLINE-BUILD-4: a transaction does not wait for another that has written the same value and not
+/// yet committed. The build fails if both commit.
 #[test]
 fn nobody_waits_for_values_of_an_index_that_is_built() {
     for (end, fails) in [("COMMIT", true), ("ROLLBACK", false)] {
@@ -128,7 +126,7 @@ fn nobody_waits_for_values_of_an_index_that_is_built() {
         run(&mut two, "SET innodb_lock_wait_timeout = 1");
         run(&mut one, "BEGIN; INSERT INTO t VALUES (5, 50, 0)");
         run(&mut two, "INSERT INTO t VALUES (6, 50, 0)");
-        // A statement that is taken back takes its note back.
+        // A rollback also takes back the record of the possible duplicate.
         run(&mut one, end);
         let ended = build.turn(&instance, None, online::finish, |_| {});
         assert_eq!(ended.is_err(), fails, "{end}");

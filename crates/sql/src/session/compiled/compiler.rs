@@ -26,7 +26,7 @@ use crate::session::variable_values::VariableReader;
 use crate::session::{Session, large_values};
 use crate::variables::Variables;
 
-/// Compiles statements by what a session is and may do now.
+/// Compiles statements with the current variables, privileges and locks of a session.
 pub(in crate::session) struct StatementCompiler<'s> {
     instance: &'s Instance,
     variables: &'s RefCell<Variables>,
@@ -36,8 +36,8 @@ pub(in crate::session) struct StatementCompiler<'s> {
 }
 
 impl StatementCompiler<'_> {
-    /// Makes a statement ready, for the catalog as it is and parameters like these. Asks whether
-    /// the user may run it.
+    /// Compiles a statement for this catalog and parameters like these. Checks the user's
+    /// privileges.
     pub(in crate::session) fn compile(
         &self,
         slot: &Slot,
@@ -47,7 +47,8 @@ impl StatementCompiler<'_> {
         self.compile_for(slot, params, catalog, &|need| self.may(need))
     }
 
-    /// As [`StatementCompiler::compile`], for a statement that had its rights when it began.
+    /// As [`StatementCompiler::compile`], for a statement whose privileges were checked when it
+    /// began.
     pub(in crate::session) fn compile_granted(
         &self,
         slot: &Slot,
@@ -57,8 +58,8 @@ impl StatementCompiler<'_> {
         self.compile_for(slot, params, catalog, &|_| Ok(()))
     }
 
-    /// Checks that the user may do what a statement needs while it is bound, and that LOCK TABLES
-    /// has the table for it.
+    /// Checks a need of the statement that is being bound: that the user has the privilege, and
+    /// that LOCK TABLES, if it is in effect, holds the table in a sufficient mode.
     fn may(&self, need: &Need) -> Result<()> {
         let need = std::slice::from_ref(need);
         self.security.check_needs(need)?;
@@ -118,7 +119,8 @@ impl StatementCompiler<'_> {
         }))
     }
 
-    /// Compiles a shape. `None` where that fails: the statement itself then tells better why.
+    /// Compiles a shape. Returns `None` if that fails: compiling the statement itself then gives
+    /// the better error.
     fn compile_shape(&self, shape: &Shape, mode: TextMode) -> Option<Slot> {
         let catalog = self.instance.0.catalog.load_full();
         let made_for = MadeFor::of(&self.variables.borrow(), catalog.version);
@@ -149,8 +151,8 @@ impl StatementCompiler<'_> {
         })
     }
 
-    /// Binds what stands by itself, over the columns of `scope` where there are any. Returns the
-    /// tables that it reads, too.
+    /// Binds a standalone expression, over the columns of `scope` if there is one. Also returns the
+    /// tables that it reads.
     pub(in crate::session) fn bind_alone<T>(
         &self,
         catalog: &Catalog,
@@ -169,7 +171,7 @@ impl StatementCompiler<'_> {
         Ok((bound, modes_of(&needs.into_list())))
     }
 
-    /// The rows of EXPLAIN.
+    /// Returns the rows of EXPLAIN.
     pub(in crate::session) fn explain(
         &self,
         statement: &ast::Statement,
@@ -204,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement by its shape; `None` where it has none, and nothing was done.
+    /// Runs a statement by its shape. Returns `None` if it has none; nothing has been done then.
     pub(in crate::session) fn query_by_shape(
         &mut self,
         sql: &str,

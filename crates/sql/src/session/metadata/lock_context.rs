@@ -1,4 +1,4 @@
-//! The metadata locks of a session: those of its statements, of its changes of tables, and of LOCK
+//! The metadata locks of a session: for its statements, for its changes of definitions, and by LOCK
 //! TABLES.
 
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::process::Process;
 use crate::session::instance::Instance;
 use crate::session::security_context::SecurityContext;
 
-/// The metadata locks that a session holds for its transaction and by LOCK TABLES. Every lock that
-/// it takes waits at most as long as its caller says, until the session's statement is stopped, or
-/// until its client has gone.
+/// The metadata locks that a session holds for its transaction and by LOCK TABLES. A wait for a
+/// lock ends at the caller's limit, when the session's statement is stopped, or when its client has
+/// disconnected.
 pub(in crate::session) struct MetadataLockContext {
     instance: Instance,
     process: Arc<Process>,
     connection_id: u64,
-    /// Tables that the transaction uses.
+    /// The tables that the transaction uses.
     held: HeldLocks,
-    /// Tables that LOCK TABLES has locked.
+    /// The tables that LOCK TABLES has locked.
     locked: Option<HeldLocks>,
 }
 
@@ -38,13 +38,14 @@ impl MetadataLockContext {
         MetadataLockContext { instance, process, connection_id, held, locked: None }
     }
 
-    /// Serves another process from now on, without locked tables. The transaction has ended.
+    /// Switches to the process of a reset session, and releases locked tables. The transaction has
+    /// ended.
     pub(in crate::session) fn reset(&mut self, process: Arc<Process>) {
         self.process = process;
         self.locked = None;
     }
 
-    /// Takes names. The session has those that its transaction uses, and `before`.
+    /// Takes locks. The session already holds those of its transaction, and `before`.
     fn take(
         &self,
         names: Vec<(Name, MetadataLockMode)>,
@@ -58,7 +59,8 @@ impl MetadataLockContext {
         instance.0.metadata.take(names, id as usize, &limits, held)
     }
 
-    /// Takes tables for a change of them: their definitions, and then the tables.
+    /// Takes tables exclusively for a change of their definitions: first the definitions, and then
+    /// the tables.
     pub(in crate::session) fn take_alone(
         &self,
         tables: &[Name],
@@ -69,8 +71,8 @@ impl MetadataLockContext {
         Ok((definitions, tables))
     }
 
-    /// Takes the definitions of tables, which keeps others from changing them, and not from their
-    /// rows. A table that does not exist has a name that one may have (NAME-2).
+    /// Takes the definitions of tables. Others can then not change the definitions, but they can
+    /// use rows. Checks the names of tables that do not exist (NAME-2).
     pub(in crate::session) fn take_definitions(
         &self,
         tables: &[Name],
@@ -87,14 +89,14 @@ impl MetadataLockContext {
             }
         }
         let names = tables.iter().flat_map(definition_of);
-        // LOCK TABLES has the definitions, and not the database.
+        // LOCK TABLES holds the definitions, but not the database.
         let wanted =
             |(name, _): &(Name, MetadataLockMode)| self.locked.is_none() || name.1.is_empty();
         self.take(names.filter(wanted).collect(), &HeldLocks::default(), wait)
     }
 
-    /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so
-    /// already.
+    /// Takes tables exclusively whose definitions the session holds, unless LOCK TABLES already
+    /// holds them so.
     pub(in crate::session) fn take_tables_alone(
         &self,
         tables: &[Name],
@@ -108,7 +110,7 @@ impl MetadataLockContext {
         self.take(tables.iter().map(alone).collect(), definitions, wait)
     }
 
-    /// Takes databases alone, and then the tables that are in them.
+    /// Takes databases exclusively, and then the tables in them.
     pub(in crate::session) fn take_databases_alone(
         &self,
         databases: &[String],
@@ -133,7 +135,7 @@ impl MetadataLockContext {
         Ok((databases_held, tables_held))
     }
 
-    /// Takes tables for using them beside the session's transaction.
+    /// Takes tables for a use outside the session's transaction.
     pub(in crate::session) fn take_shared(
         &self,
         tables: Vec<(Name, MetadataLockMode)>,
@@ -153,7 +155,7 @@ impl MetadataLockContext {
         wait: Duration,
     ) -> Result<()> {
         if self.locked.is_some() {
-            // It has them, or would not have come here.
+            // The caller has checked that LOCK TABLES holds them.
             return Ok(());
         }
         let (instance, id) = (&self.instance, self.connection_id);
@@ -172,13 +174,13 @@ impl MetadataLockContext {
         Ok(())
     }
 
-    /// Takes a table for reading until the transaction ends, if the session has it so or can have
-    /// it at once.
+    /// Takes a table for reading until the transaction ends, unless that needs a wait. Returns
+    /// whether the table is held for that.
     pub(in crate::session) fn read_at_once(&mut self, lock: &Arc<TableLock>) -> bool {
         self.held.read_at_once(lock, self.connection_id as usize)
     }
 
-    /// Gives back what the transaction holds.
+    /// Releases the locks of the transaction.
     pub(in crate::session) fn release(&mut self) {
         self.held.clear();
     }
@@ -188,7 +190,7 @@ impl MetadataLockContext {
         self.locked.is_some()
     }
 
-    /// Under LOCK TABLES, only those tables may be used, and as they were locked.
+    /// Checks that LOCK TABLES, if it is in effect, holds these tables in sufficient modes.
     pub(in crate::session) fn check_locked(
         &self,
         tables: &[(Name, MetadataLockMode)],
@@ -211,7 +213,8 @@ impl MetadataLockContext {
     }
 }
 
-/// What LOCK TABLES locks, by the tokens that follow it, if the user may.
+/// The locks of a LOCK TABLES statement, by the tokens that follow these words. Checks the user's
+/// privileges.
 pub(in crate::session) fn tables_to_lock(
     tokens: &[Token],
     database: Option<&str>,
@@ -242,7 +245,8 @@ pub(in crate::session) fn tables_to_lock(
         security.check_table(&["SELECT"], &name.0, Some(&name.1))?;
         catalog.table(&name.0, &name.1)?;
         if mode == MetadataLockMode::Alone {
-            // It may change them, and the holder of a definition may wait for the table.
+            // The session may change the table. It takes the definition first, because the holder
+            // of the definition may wait for the table.
             names.extend(definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()));
         }
         names.push((name, mode));
@@ -253,7 +257,7 @@ pub(in crate::session) fn tables_to_lock(
     Ok(names)
 }
 
-/// Refuses a use of a table for which LOCK TABLES does not have it.
+/// Refuses a use of a table for which LOCK TABLES does not hold a sufficient lock.
 fn check_mode(locked: &HeldLocks, name: &Name, mode: MetadataLockMode) -> Result<()> {
     match locked.mode(name) {
         _ if name.0.eq_ignore_ascii_case("information_schema") => Ok(()),

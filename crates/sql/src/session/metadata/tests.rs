@@ -38,7 +38,7 @@ fn modes_admit_what_they_should() {
             let both = admitted.contains(&(first, second)) || admitted.contains(&(second, first));
             let expected = if both { 0 } else { 1205 };
             assert_eq!(code(lock.take(second, 2, false, &SOON)), expected, "{first:?} {second:?}");
-            // A waiter that gave up keeps nobody out.
+            // A waiter that gave up does not close the table.
             if both {
                 lock.unlock(second, 2);
             }
@@ -89,7 +89,7 @@ fn a_killed_wait_ends() {
     lock.take(MetadataLockMode::Write, 4, false, &SOON).unwrap();
 }
 
-/// A wait whose client has gone ends, and keeps nobody out any more.
+/// A wait whose client has disconnected ends, and the table is open again.
 #[test]
 fn a_wait_for_nobody_ends() {
     let lock = lock();
@@ -99,8 +99,8 @@ fn a_wait_for_nobody_ends() {
     lock.take(MetadataLockMode::Write, 5, false, &SOON).unwrap();
 }
 
-/// A name that comes twice is locked once, in the stronger way, and one that is held is not
-/// waited for.
+/// A name that is given twice is locked once, in the stronger mode. A session does not wait for a
+/// lock that it holds itself.
 #[test]
 fn nobody_waits_for_itself() {
     use MetadataLockMode::{Alone, Keep, Read, Write};

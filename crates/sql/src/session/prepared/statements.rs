@@ -17,12 +17,12 @@ use crate::session::compiled::Slot;
 use crate::session::instance::Instance;
 use crate::session::large_values;
 
-/// The prepared statements of a session, of the protocol and of PREPARE.
+/// A session's prepared statements of the protocol and of PREPARE.
 pub(in crate::session) struct PreparedStatements {
     by_id: FxHashMap<u32, PreparedStatement>,
-    /// The number of the next one. None is given twice.
+    /// The number of the next statement. No number is given twice.
     next_id: u32,
-    /// The numbers of those of PREPARE.
+    /// The numbers of the statements of PREPARE, by name.
     by_name: HashMap<String, u32>,
 }
 
@@ -38,7 +38,7 @@ impl PreparedStatements {
         PreparedStatements { by_id, next_id: 1, by_name }
     }
 
-    /// A number for a statement.
+    /// Returns a number for a new statement.
     pub(super) fn take_id(&mut self) -> u32 {
         let id = self.next_id;
         self.next_id += 1;
@@ -52,7 +52,7 @@ impl PreparedStatements {
     /// Takes a statement to run it with `params`, and charges its copies of them (LARGE-1).
     ///
     /// # Errors
-    /// 1243 for an unknown number, 1210 for another number of parameters, 1041 for want of memory.
+    /// 1243 for an unknown number, 1210 for another number of parameters, 1041 for lack of memory.
     pub(super) fn take(
         &mut self,
         id: u32,
@@ -68,7 +68,7 @@ impl PreparedStatements {
         Ok((stored.slot.take().ok_or_else(unknown)?, copies))
     }
 
-    /// Gives back a statement that has run, unless it was closed meanwhile.
+    /// Puts back a statement that has run, unless it was closed meanwhile.
     pub(super) fn put_back(&mut self, id: u32, slot: Slot) {
         if let Some(stored) = self.by_id.get_mut(&id) {
             stored.slot = Some(slot);
@@ -96,10 +96,11 @@ impl PreparedStatements {
         }
     }
 
-    /// The number of the statement of a name, which `statement` names.
+    /// The number of the prepared statement of a name. `statement` is the statement that names it,
+    /// for the error.
     ///
     /// # Errors
-    /// 1243 where there is none.
+    /// 1243 if there is none.
     pub(super) fn named(&self, name: Option<&Token>, statement: &str) -> Result<u32> {
         let name = name_of(name);
         let found = self.by_name.get(&name.to_lowercase()).copied();
@@ -124,21 +125,21 @@ impl PreparedStatements {
 /// A prepared statement of a session.
 pub(super) struct PreparedStatement {
     pub(super) params: usize,
-    /// Taken out while it runs.
+    /// `None` while the statement runs.
     pub(super) slot: Option<Slot>,
     pub(super) _place: PreparedPlace,
-    /// For its tree, where that is large.
+    /// The charge for the syntax tree, if that is large.
     pub(super) _memory: Option<Charge>,
-    /// For the list of processes.
+    /// The text, for the list of processes.
     pub(super) _kept: PreparedText,
 }
 
-/// What a prepared statement takes beside its text and its plan ([`crate::session::compiled`]):
-/// measured, of a point select. The tree of a long text has a charge of its own
-/// ([`crate::parser::TextMemory::kept`]).
+/// The memory of a prepared statement apart from its text and its plan
+/// ([`crate::session::compiled`]), measured for a point read. The tree of a long text has a charge
+/// of its own ([`crate::parser::TextMemory::kept`]).
 const STATEMENT_BYTES: usize = 8 << 10;
 
-/// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees
+/// A prepared statement's share of `max_prepared_stmt_count` and of memory. Dropping this returns
 /// both.
 pub(super) struct PreparedPlace {
     instance: Instance,
@@ -152,7 +153,7 @@ impl Drop for PreparedPlace {
 }
 
 impl Instance {
-    /// Prepared statements that there are, of all sessions.
+    /// The number of prepared statements of all sessions.
     #[must_use]
     pub fn prepared_statements(&self) -> usize {
         self.0.prepared.load(Ordering::Relaxed)

@@ -12,21 +12,21 @@ use crate::catalog::TableDef;
 use crate::process::Stop;
 use crate::session::metadata::Name;
 
-/// Steps in one turn.
+/// The number of steps in one turn.
 pub(super) const TURN: usize = 64;
 
 /// The shortest and the longest pause after failures.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(64);
 
-/// A pass that is under way, or waits for its turn.
+/// A pass that is running or waits for its turn.
 pub(super) struct Refreshing {
-    /// The table as the pass began.
+    /// The table's definition when the pass began.
     pub(super) written: Arc<TableDef>,
     /// The table's name when the catalog was last read.
     pub(super) name: Name,
     pub(super) last: Vec<u8>,
-    /// Steps that are left in its turn.
+    /// The steps that are left in this turn.
     pub(super) turn: usize,
 }
 
@@ -40,42 +40,44 @@ impl Refreshing {
 #[derive(Default)]
 pub(in crate::session) struct RefreshPasses {
     pub(super) state: Mutex<RefreshState>,
-    /// A pass has come, or the thread is to end.
+    /// Signals that a pass was added, or that the thread must end.
     pub(super) changed: Condvar,
-    /// By the key space of the rows, passes that ended in this life: from which version on rows
-    /// are, as of which commit. In order, the versions all different.
+    /// The passes that have ended since the opening, by the key space of the rows: the oldest
+    /// version that rows have, and the commit from which on this holds. Sorted by version, without
+    /// duplicates.
     ended: Mutex<BTreeMap<u32, Vec<(u16, Csn)>>>,
 }
 
 #[derive(Default)]
 pub(super) struct RefreshState {
-    /// Those that are passed over, or are to be.
+    /// The tables that have a pass, running or waiting.
     pub(super) tables: BTreeSet<u32>,
-    /// Their passes, but for one that the thread has.
+    /// The passes, except the one that the thread is running.
     pub(super) waiting: VecDeque<Refreshing>,
     pub(super) has_thread: bool,
-    /// Passes that failed since one did not, or since the last pause.
+    /// The number of failures in a row, since the last pause.
     pub(super) failed: usize,
-    /// How many pauses there were since a pass did not fail.
+    /// The number of pauses since a pass last succeeded with a step.
     pub(super) pauses: u32,
 }
 
 impl RefreshPasses {
-    /// Lets the thread see whether it is still to wait.
+    /// Wakes the thread, so that it checks whether it must end.
     pub(in crate::session) fn wake(&self) {
         let _state = self.state.lock();
         self.changed.notify_all();
     }
 
-    /// From which version on rows are, in each snapshot from `oldest` on, as far as passes tell.
+    /// The oldest version that rows have in `oldest` and later snapshots, as far as ended passes
+    /// show.
     pub(super) fn unread_below(&self, space: u32, oldest: Csn) -> u16 {
         let ended = self.ended.lock();
         let ends = ended.get(&space).map_or(&[][..], Vec::as_slice);
         ends.iter().rev().find(|(_, end)| *end <= oldest).map_or(0, |(version, _)| *version)
     }
 
-    /// Notes that rows are from a version on as of a commit, and, where nobody reads earlier ones,
-    /// forgets what told so of those.
+    /// Records that no row has a version below this one since the commit `end`. Forgets records of
+    /// versions below `unread`, which no snapshot reads.
     pub(super) fn note_end(&self, space: u32, (version, end): (u16, Csn), unread: u16) {
         let mut ended = self.ended.lock();
         let ends = ended.entry(space).or_default();
@@ -85,12 +87,12 @@ impl RefreshPasses {
         }
     }
 
-    /// Nothing is known any more of the rows of a key space, which are copied or gone.
+    /// Forgets the passes over a key space whose rows were copied or dropped.
     pub(in crate::session) fn forget(&self, space: u32) {
         self.ended.lock().remove(&space);
     }
 
-    /// The pass whose turn it is. With none, the thread is to end.
+    /// Takes the next pass. If there is none, the thread must end.
     pub(super) fn next(&self) -> Option<Refreshing> {
         let mut state = self.state.lock();
         let next = state.waiting.pop_front();
@@ -98,7 +100,7 @@ impl RefreshPasses {
         next
     }
 
-    /// Takes back a pass that is not at its end.
+    /// Takes back a pass that is not complete.
     pub(super) fn went(&self, mut refreshing: Refreshing) {
         let mut state = self.state.lock();
         (state.failed, state.pauses) = (0, 0);
@@ -110,7 +112,8 @@ impl RefreshPasses {
         }
     }
 
-    /// Takes back a pass that has failed, and pauses where all have (REWRITE-THREAD-4).
+    /// Takes back a pass that has failed. Pauses if all passes have failed in a row
+    /// (REWRITE-THREAD-4).
     pub(super) fn failed(&self, mut refreshing: Refreshing, closing: &Stop) {
         let mut state = self.state.lock();
         refreshing.turn = TURN;

@@ -1,5 +1,5 @@
-//! Passes taken step by step, with changes of the table in between, and those that begin by
-//! themselves.
+//! Runs passes step by step, with changes of the table in between, and passes that the background
+//! thread starts.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 use spillway_base::clock::Clock;
@@ -37,7 +37,7 @@ fn alter(one: &mut Session, number: u64) {
     run(one, &change(number));
 }
 
-/// Waits for what a thread is to do.
+/// Waits until the background thread has done something.
 fn wait_until(is_done: impl Fn() -> bool) {
     for _ in 0..120_000 {
         if is_done() {
@@ -48,7 +48,7 @@ fn wait_until(is_done: impl Fn() -> bool) {
     panic!("it did not come");
 }
 
-/// A table `t` whose rows are of `versions` versions, one of each, and of the newest.
+/// Creates a table `t` with one row of each of `versions` versions, none of them the newest.
 fn with_versions(instance: &Instance, versions: u64) -> Session {
     let mut one = session(instance);
     run(&mut one, "CREATE TABLE t (c0 INT, id INT PRIMARY KEY, v INT)");
@@ -59,8 +59,8 @@ fn with_versions(instance: &Instance, versions: u64) -> Session {
     one
 }
 
-/// REWRITE-THREAD-1: changes that come between the batches have versions of their own, and rows
-/// read as they did.
+/// REWRITE-THREAD-1: changes between the batches create new versions, and queries return the same
+/// rows as before.
 #[test]
 fn rewrite_thread_1_what_is_noted_is_the_version_that_the_pass_began_with() {
     let db = Database::open_in_memory(settings(false)).unwrap();
@@ -83,14 +83,14 @@ fn rewrite_thread_1_what_is_noted_is_the_version_that_the_pass_began_with() {
     assert_eq!(run(&mut one, all), expected);
     assert_eq!(run(&mut one, "SELECT SUM(c42) FROM t"), [(41 * 41).to_string()]);
     drop((one, instance));
-    // The layouts go with the next opening, which would tell of a row that has one.
+    // The next opening removes the layouts. A row that still had one would be unreadable then.
     let instance = Instance::open(db).unwrap();
     assert_eq!(stored(&instance).layouts.len(), 2);
     assert_eq!(run(&mut session(&instance), all), expected);
 }
 
-/// ROW-REWRITE-3 of `ddl/refresh`: layouts go with the end of the next pass, but not while a
-/// snapshot is open that may read rows of theirs.
+/// ROW-REWRITE-3 of `ddl/refresh`: the end of the next pass removes layouts, unless an open
+/// snapshot may read rows that have them.
 #[test]
 fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -115,8 +115,8 @@ fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     assert_eq!(run(&mut one, all), before);
 }
 
-/// ROW-REWRITE-3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass
-/// need not have met: here all of the table.
+/// ROW-REWRITE-3: together with layouts, caches drop rows that may have them. The pass need not
+/// have visited these rows: here a cache drops all rows of the table.
 #[test]
 fn cached_rows_go_with_layouts() {
     let db = Database::open_in_memory(settings(false)).unwrap();
@@ -141,8 +141,8 @@ fn cached_rows_go_with_layouts() {
     assert!(!is_cached(&mut one), "nobody knows of which version it was");
 }
 
-/// ROW-REWRITE-3: a snapshot that keeps some layouts keeps no others: of several passes, the newest
-/// that it is not from before tells.
+/// ROW-REWRITE-3: a snapshot keeps only the layouts that it may need. Of several ended passes, the
+/// newest one that ended before the snapshot decides.
 #[test]
 fn a_snapshot_keeps_the_layouts_that_it_may_need() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -164,7 +164,8 @@ fn a_snapshot_keeps_the_layouts_that_it_may_need() {
     assert_eq!(oldest(&instance), begun + 3);
 }
 
-/// REWRITE-THREAD-1: of rows that were copied, or are another table's, a pass notes nothing.
+/// REWRITE-THREAD-1: a pass records nothing about rows that were copied or that belong to another
+/// table.
 #[test]
 fn rewrite_thread_1_nothing_is_noted_of_other_rows() {
     for change in
@@ -184,8 +185,8 @@ fn rewrite_thread_1_nothing_is_noted_of_other_rows() {
     }
 }
 
-/// Many more changes than rows may have versions are instant: what a pass has not come to yet is
-/// waited for. Without, the 65th is not.
+/// Changes remain instant, although there are more of them than [`LAYOUTS_MAX`]: the test waits
+/// until the pass has made room. Without passes, the change after [`LAYOUTS_MAX`] is refused.
 #[test]
 fn changes_go_on_to_be_instant() {
     let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();
@@ -204,12 +205,12 @@ fn changes_go_on_to_be_instant() {
     assert_eq!(refused.unwrap_err().code, 4092);
 }
 
-/// REWRITE-THREAD-3: an opening begins what another has left.
+/// REWRITE-THREAD-3: an opening restarts a pass that the previous one left unfinished.
 #[test]
 fn rewrite_thread_3_an_opening_begins_what_is_left() {
     let db = Database::open_in_memory(settings(true)).unwrap();
     let instance = Instance::open(db.clone()).unwrap();
-    // As if somebody passed over each table that is to come, and never came to an end.
+    // Marks all future tables as having a pass, so that none starts.
     instance.0.refreshing.state.lock().tables.extend(0..10_000);
     let mut one = with_versions(&instance, REFRESH_FROM as u64);
     let all = run(&mut one, "SELECT * FROM t ORDER BY id");
@@ -221,7 +222,7 @@ fn rewrite_thread_3_an_opening_begins_what_is_left() {
     wait_until(|| instance.0.refreshing.state.lock().tables.is_empty());
 }
 
-/// The rows of `t`: their keys, and whether they are of the newest version.
+/// The keys of the rows of `t`, and whether each row has the newest version.
 fn rows(instance: &Instance) -> Vec<(Vec<u8>, bool)> {
     let table = stored(instance);
     let txn = instance.database().begin(TransactionOptions::new());
@@ -234,7 +235,7 @@ fn rows(instance: &Instance) -> Vec<(Vec<u8>, bool)> {
     rows
 }
 
-/// Has a row locked by a transaction that does not share the table.
+/// Locks a row in a transaction that holds no metadata lock.
 fn lock_row(instance: &Instance, table: &TableDef, key: &[u8]) -> Transaction {
     let txn = instance.database().begin(TransactionOptions::new());
     let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
@@ -242,7 +243,7 @@ fn lock_row(instance: &Instance, table: &TableDef, key: &[u8]) -> Transaction {
     txn
 }
 
-/// REWRITE-THREAD-2: of wide rows, few are written in a step.
+/// REWRITE-THREAD-2: a step rewrites only a few wide rows.
 #[test]
 fn rewrite_thread_2_a_step_is_one_transaction_of_some_bytes() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -257,7 +258,7 @@ fn rewrite_thread_2_a_step_is_one_transaction_of_some_bytes() {
     let mut done = 0;
     while pass.step(&instance).unwrap() {
         let now = keys.iter().filter(|key| **key <= pass.last).count();
-        // A transaction ends with the row that has it reach 256 KiB.
+        // A transaction ends with the row that makes it reach 256 KiB.
         assert!((1..=3).contains(&(now - done)), "{} rows in a step", now - done);
         done = now;
     }
@@ -292,8 +293,8 @@ fn rewrite_thread_2_who_wants_the_table_alone_waits_for_one_transaction() {
     drop(one);
 }
 
-/// REWRITE-THREAD-3: an opening with many such tables begins one thread; one that waits for a row
-/// keeps it from none of the others.
+/// REWRITE-THREAD-3: an opening with several such tables starts one thread. A pass that waits for a
+/// row does not block the passes over other tables.
 #[test]
 fn rewrite_thread_3_one_thread_passes_over_all_tables() {
     let db = Database::open_in_memory(settings(true)).unwrap();
@@ -318,7 +319,7 @@ fn rewrite_thread_3_one_thread_passes_over_all_tables() {
     wait_until(|| !instance.0.refreshing.state.lock().has_thread);
 }
 
-/// REWRITE-THREAD-4: a pass is of a table, and not of a name.
+/// REWRITE-THREAD-4: a pass follows its table, not the name.
 #[test]
 fn rewrite_thread_4_a_table_is_passed_over_under_whatever_name() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -334,7 +335,7 @@ fn rewrite_thread_4_a_table_is_passed_over_under_whatever_name() {
     assert_eq!(stored(&instance).fresh_from, 0);
 }
 
-/// REWRITE-THREAD-4: a pass that meets a row that nobody can read goes on once that is mended, and
+/// REWRITE-THREAD-4: a pass that failed at an unreadable row continues once the row is repaired,
 /// without a change of the table.
 #[test]
 fn rewrite_thread_4_a_pass_that_failed_goes_on() {
@@ -360,7 +361,7 @@ fn rewrite_thread_4_a_pass_that_failed_goes_on() {
     assert_eq!(run(&mut one, "SELECT v FROM t WHERE id = 5"), ["35"]);
 }
 
-/// REWRITE-THREAD-3: a table that cannot be had for long keeps the thread for a moment.
+/// REWRITE-THREAD-3: a table that others keep locked holds the thread up only for a moment.
 #[test]
 fn rewrite_thread_3_a_pass_gives_up_its_turn() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -373,7 +374,8 @@ fn rewrite_thread_3_a_pass_gives_up_its_turn() {
     assert_eq!(stored(&instance).versions_kept(), 0);
 }
 
-/// REWRITE-THREAD-3: what a pass that panics leaves is for the next thread, its own table as well.
+/// REWRITE-THREAD-3: after a pass panics, the next thread runs the remaining passes, including that
+/// one.
 #[test]
 fn rewrite_thread_3_a_pass_that_panics_ends_no_other() {
     let refreshes = RefreshPasses::default();
