@@ -233,15 +233,15 @@ fn whole_time(text: &str) -> Option<Time> {
     read_time(text).filter(|(_, whole)| *whole).map(|(time, _)| time)
 }
 
-/// The span at the front of a text that is not a span as a whole, as `2024-12-31` begins with
-/// 00:20:24; `None` if the numbers there are no time.
+/// The span at the front of a text that is not a span as a whole. For example, `2024-12-31` begins
+/// with `2024`, which is 00:20:24. `None` if the numbers there are not a time.
 #[must_use]
 pub fn time_prefix(text: &str) -> Option<Time> {
     read_time(text).map(|(time, _)| time)
 }
 
-/// The span at the front of a text, or the time of the date and time that a long text is, and
-/// whether that is the whole text.
+/// The span at the front of a text, and whether that is the whole text. If a long text is a date
+/// and time, returns its time of day.
 fn read_time(text: &str) -> Option<(Time, bool)> {
     let text = text.trim();
     let timed = text.contains(':') || text.bytes().take_while(u8::is_ascii_digit).count() >= 12;

@@ -256,7 +256,8 @@ impl Decimal {
     }
 
     /// The quotient with more digits than are shown, truncated and not rounded, as MySQL uses it in
-    /// further arithmetic: digits come in groups of nine. `None` for a division by zero.
+    /// further arithmetic. The digits after the point come in groups of nine. `None` for a division
+    /// by zero.
     #[must_use]
     pub fn quotient(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {

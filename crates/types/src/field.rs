@@ -2,8 +2,8 @@
 
 use crate::{Date, DateTime, Time, ValueRef};
 
-/// A borrowed value of any kind but a decimal, less than half as large as a [`ValueRef`], whose
-/// size only the decimal causes. Code that passes columns of rows on unchanged uses fields.
+/// A borrowed value of any kind except a decimal. It is less than half as large as a [`ValueRef`],
+/// because that must hold a decimal. Code that passes columns of rows on unchanged uses fields.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Field<'a> {
     /// NULL.

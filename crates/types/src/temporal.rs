@@ -33,7 +33,7 @@ const SECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SECOND;
 /// The longest span.
 pub const TIME_MAX_MICROS: i64 = (838 * 3600 + 59 * 60 + 59) * 1_000_000;
-/// The most hours that are read from a text.
+/// The most hours that the parser keeps from a text.
 const HOURS_READ_MAX: u64 = 1_000_000;
 
 /// Days of a month.
@@ -271,8 +271,8 @@ fn leading_number(rest: &mut &str) -> Option<u64> {
     if digits.is_empty() { Some(0) } else { digits.parse().ok() }
 }
 
-/// Takes `:` and a number from the front of a text, for the minutes and for the seconds, and
-/// answers whether there was any.
+/// Takes `:` and a number from the front of a text, for the minutes and for the seconds. Returns
+/// whether there was any.
 fn clock_parts(rest: &mut &str, clock: &mut [u64; 3]) -> Option<bool> {
     let mut any = false;
     for part in &mut clock[1..] {
@@ -294,9 +294,9 @@ impl Time {
         Time::parse_prefix(text).filter(|(_, whole)| *whole).map(|(time, _)| time)
     }
 
-    /// Parses the span at the front of a text, and answers whether it is the whole text:
-    /// `2024-12-31` begins with `2024`, which is 00:20:24. `None` for a text that begins with no
-    /// number, for numbers that are no minutes or seconds, and for too many hours.
+    /// Parses the span at the front of a text, and returns whether it is the whole text:
+    /// `2024-12-31` begins with `2024`, which is 00:20:24. `None` if the text does not begin with a
+    /// number, if minutes or seconds are out of range, or if there are too many hours.
     #[must_use]
     pub fn parse_prefix(text: &str) -> Option<(Time, bool)> {
         let text = text.trim();
@@ -309,7 +309,7 @@ impl Time {
         let spaced = rest.trim_start();
         let mut clock = [0_u64; 3];
         let mut days = 0;
-        // A single digit behind days is no hour.
+        // A single digit after the days is not an hour.
         let has_days = spaced.len() < rest.len() && spaced.len() > 1;
         if has_days && spaced.starts_with(|c: char| c.is_ascii_digit()) {
             (days, rest) = (first, spaced);
@@ -336,7 +336,7 @@ impl Time {
         if minutes > 59 || seconds > 59 || hours > u32::MAX.into() {
             return None;
         }
-        // All spans beyond MySQL's range may be the same one.
+        // Hours beyond MySQL's range need not be exact.
         let hours = (days * 24 + hours).min(HOURS_READ_MAX);
         let micros = (hours * 3600 + minutes * 60 + seconds) * SECOND + parse_fraction(fraction)?;
         let micros = if negative { -(micros as i64) } else { micros as i64 };

@@ -162,7 +162,7 @@ fn rows_come_back_and_any_bytes_are_survived() {
                 (0..row.columns()).filter(|column| row.get(*column).is_ok()).count()
                     <= row.columns()
             );
-            // Only a decimal may be invalid where no field is wrong.
+            // Only a decimal may be invalid without an invalid field.
             for column in 0..row.columns() {
                 let (value, field) = (row.get(column), row.field(column));
                 assert!(value.is_err() || field.is_ok(), "{value:?}, but {field:?}");
@@ -336,7 +336,7 @@ fn exact_parts_of_keys_are_read_back() {
         assert_eq!(told(&ColumnType::VarChar(9), collation), text);
         assert_eq!(told(&ColumnType::Char(9), collation), text || collation == Collation::Bin);
     }
-    // A value that no part has: a member that the type lacks, a day that does not exist.
+    // Values that no part encodes: a member that the type lacks, a day that does not exist.
     let mut room = Vec::new();
     let enumeration = ColumnType::Enum(vec!["a".into()]);
     assert!(key::read_part(&[1, 0, 0, 0, 0, 0, 0, 0, 2], &enumeration, &mut room).is_none());
@@ -422,7 +422,7 @@ fn an_index_is_asked_for_what_the_column_keeps() {
     assert_eq!(at(number("1.25"), &decimals), "nowhere");
     assert_eq!(at(Value::Int(10_000), &decimals), "nowhere");
     assert_eq!(at(Value::Int(1), &ColumnType::VarChar(5)), "unknown");
-    // A double may equal numbers that it does not show.
+    // A double may equal numbers with more digits than it shows.
     assert_eq!(at(Value::Double(0.5), &ColumnType::BIGINT), "unknown");
 }
 

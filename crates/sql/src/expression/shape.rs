@@ -11,8 +11,8 @@ use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
-    /// The value as a number takes it: as [`Typed::by_member`], and of a text that DATE_ADD and its
-    /// like make, the number of the date or time.
+    /// The value for use as a number: as [`Typed::by_member`], and for a date or time that DATE_ADD
+    /// and similar functions return as text, its number.
     pub(crate) fn counted(self) -> Typed {
         if !self.is_moment_text() {
             return self.by_member();
@@ -22,8 +22,8 @@ impl Typed {
         Typed { expr: Expr::Cast(Box::new(number.expr), ty.clone()), ty, ..number }
     }
 
-    /// Whether it is a date or time that a function gives as text, because its argument is no date:
-    /// it is a text to all but numbers.
+    /// Whether the value is a date or time that a function returned as text, because its argument
+    /// was not a date. Only a conversion to a number treats it differently from other texts.
     pub(crate) fn is_moment_text(&self) -> bool {
         self.ty.is_text()
             && matches!(
@@ -32,20 +32,21 @@ impl Typed {
             )
     }
 
-    /// The exact number of a date or time that is given as text.
+    /// The exact number of a date or time that a function returned as text.
     pub(crate) fn moment_number(self) -> Typed {
         let expr = Expr::Call(Scalar::MomentNumber, vec![self.expr], Collation::Binary);
         let ty = ColumnType::Decimal { precision: 20, scale: 6, unsigned: false };
         Typed { expr, ty, collation: Collation::Binary, nullable: self.nullable }
     }
 
-    /// A date or time that is given as text, as it is: the type stays that of the text.
+    /// The date or time itself of one that a function returned as text. The declared type remains
+    /// text.
     pub(crate) fn moment_of_text(self) -> Typed {
         let expr = Expr::Call(Scalar::MomentOf, vec![self.expr], Collation::Binary);
         Typed { expr, ..self }
     }
 
-    /// Whether it is a BIT or a hexadecimal literal.
+    /// Whether the value is a BIT or a hexadecimal literal.
     pub(crate) fn is_bits(&self) -> bool {
         match self.ty {
             ColumnType::Bit(_) => true,
@@ -54,8 +55,8 @@ impl Typed {
         }
     }
 
-    /// The value as it is sorted, and as a column of numbers takes it: of an ENUM its member's
-    /// number, of a SET its bits, of a hexadecimal literal the number that it writes, else itself.
+    /// The value for sorting, and for a numeric column: the member number of an ENUM, the bits of a
+    /// SET, the number of a hexadecimal literal; other values unchanged.
     pub(crate) fn by_member(self) -> Typed {
         match (&self.ty, &self.expr) {
             (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
@@ -73,7 +74,7 @@ impl Typed {
         }
     }
 
-    /// The value as an operand of arithmetic: for a time with a fraction, a decimal with as many
+    /// The value as an operand of arithmetic. A time with a fraction becomes a decimal with as many
     /// digits.
     pub(crate) fn numbered(self) -> Typed {
         let to = match &self.ty {
@@ -454,15 +455,16 @@ pub(crate) fn typed_value(value: Value) -> Typed {
 }
 
 impl Typed {
-    /// Whether it is bytes. No bytes at all are NULL's.
+    /// Whether the value is bytes. VARBINARY(0) is the type of NULL.
     fn is_bytes(&self) -> bool {
         self.ty.is_binary() && self.ty != ColumnType::VarBinary(0)
     }
 
-    /// Bytes as text, for a comparison or a function whose collation is one of text.
+    /// Converts bytes to text, for a comparison or a function with a collation of text.
     ///
     /// # Errors
-    /// 3854 for a constant that is no text; evaluation answers the same for other values.
+    /// 3854 for a constant that is not valid text. For other values, evaluation returns the same
+    /// error.
     pub(crate) fn bytes_as_text(self, collation: Collation) -> Result<Typed> {
         if collation == Collation::Binary || !self.is_bytes() {
             return Ok(self);
@@ -475,9 +477,9 @@ impl Typed {
         Ok(Typed { expr, ty, collation, ..self })
     }
 
-    /// The rank of its collation among those of a comparison: COLLATE names it, it is that of a
-    /// column, a cast or what is made of them, that of a literal or of a text that a function makes
-    /// of anything, or that of a number's text.
+    /// The rank of the value's collation in a comparison. 0: COLLATE. 1: a column, a cast, or an
+    /// expression over them. 2: a literal, or text that a function makes from any argument. 3: the
+    /// text of a number.
     fn collation_rank(&self) -> u8 {
         match &self.expr {
             Expr::Collated(_) => 0,
@@ -491,10 +493,10 @@ impl Typed {
     }
 }
 
-/// Bytes as the text that they are.
+/// Decodes bytes as UTF-8 text.
 ///
 /// # Errors
-/// 3854 for bytes that are none.
+/// 3854 for bytes that are not valid text.
 pub(super) fn text_of_bytes(value: Value) -> Result<Value> {
     let Value::Bytes(bytes) = value else { return Ok(value) };
     String::from_utf8(bytes).map(Value::Text).map_err(|error| {
@@ -509,23 +511,23 @@ pub(super) fn text_of_bytes(value: Value) -> Result<Value> {
     })
 }
 
-/// The parts of a comparison with its collation. If that is one of text, bytes become text.
+/// The parts of a comparison, and its collation. If that is a collation of text, bytes become text.
 ///
 /// # Errors
-/// Those of [`common_collation`], and 3854 for a constant that is no text.
+/// Those of [`common_collation`], and 3854 for a constant that is not valid text.
 pub(crate) fn collated(parts: Vec<Typed>) -> Result<(Vec<Typed>, Collation)> {
     let collation = common_collation(&parts.iter().collect::<Vec<_>>())?;
     let parts = parts.into_iter().map(|part| part.bytes_as_text(collation));
     Ok((parts.collect::<Result<_>>()?, collation))
 }
 
-/// The collation of a comparison. A collation that COLLATE names goes before that of a column or
-/// of what is made of one, this before that of a literal, and all before that of a number's text.
+/// The collation of a comparison: that of the part with the lowest rank. COLLATE precedes a column
+/// or an expression over columns, these precede a literal, and all precede the text of a number.
 /// Bytes are compared as bytes, except a literal or decoded bytes beside text of a higher rank.
 ///
 /// # Errors
-/// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
-/// neither is `_bin`.
+/// 1267 if two parts of the same rank have different collations: two COLLATE clauses, or two
+/// columns of which neither is `_bin`.
 pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
     let rank = |part: &&&Typed| part.collation_rank();
     let bytes = parts.iter().filter(|part| part.is_bytes()).map(|part| part.collation_rank()).min();

@@ -1,4 +1,4 @@
-//! Weeks; formatting and parsing of dates.
+//! Numbers of weeks, and the formatting and parsing of dates.
 
 use std::fmt::Write as _;
 
@@ -13,22 +13,22 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Days from year 0 to 1970.
+/// The number of days from year 0 to 1970.
 pub(super) const EPOCH_DAYS: i64 = 719_528;
 
 /// The number of the last day, 9999-12-31.
 const DAY_NUMBER_MAX: i64 = 3_652_424;
 
-/// The number of a day, as MySQL counts: for it year 0 has no 29 February, and its 1 January is
-/// day 1.
+/// The number of a day as MySQL counts days: year 0 has no 29 February, and its 1 January is day 1.
 pub(super) fn day_number(date: Date) -> i64 {
     let early = date.year == 0 && date.month <= 2;
     date.to_days() + EPOCH_DAYS + i64::from(early)
 }
 
-/// How weeks are counted: whether they begin on Monday; whether the first days of a year may be of
-/// the last week of the year before, instead of week 0; whether week 1 is the first that begins in
-/// the year, instead of the first with four days of it.
+/// How weeks are counted. `monday`: a week begins on Monday, else on Sunday. `own_year`: the first
+/// days of a year may belong to the last week of the previous year, else they are in week 0.
+/// `first_begins`: week 1 is the first week that begins in the year, else the first with four days
+/// in it.
 #[derive(Clone, Copy)]
 pub(super) struct Weeks {
     pub(super) monday: bool,
@@ -37,13 +37,13 @@ pub(super) struct Weeks {
 }
 
 impl Weeks {
-    /// The modes of WEEK(), 0 to 7.
+    /// A mode of WEEK(), 0 to 7.
     pub(super) fn mode(mode: i64) -> Weeks {
         let (monday, first) = (mode & 1 == 1, mode & 4 == 4);
         Weeks { monday, own_year: mode & 2 == 2, first_begins: first == monday }
     }
 
-    /// The year that a day's week belongs to, and the week's number.
+    /// The year to which the week of a day belongs, and the week's number.
     pub(super) fn of(self, date: Date) -> (u16, i64) {
         let length = |year: u16| if days_in_month(year, 2) == 29 { 366 } else { 365 };
         let first = |year: u16| Date { year, month: 1, day: 1 };
@@ -82,8 +82,8 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// DATE_FORMAT and TIME_FORMAT: hours are of a span, which may be longer than a day. NULL where a
-/// name is asked of no month.
+/// DATE_FORMAT and TIME_FORMAT. The hours of a span may exceed a day. NULL if the format contains
+/// the name of the month and the month is zero.
 pub(super) fn format_moment(date: Date, span: Time, format: &str) -> Value {
     let mut out = String::new();
     let total = span.micros.unsigned_abs();
@@ -145,7 +145,7 @@ pub(super) fn format_moment(date: Date, span: Time, format: &str) -> Value {
     Value::Text(out)
 }
 
-/// What STR_TO_DATE has read.
+/// The fields that STR_TO_DATE has parsed.
 #[derive(Default)]
 struct DateParts {
     year: u64,
@@ -153,9 +153,9 @@ struct DateParts {
     day: u64,
     year_day: Option<u64>,
     week: Option<Week>,
-    /// Of `%X` and `%x`, and whether its weeks begin on Sunday.
+    /// The year of `%X` or `%x`, and whether its weeks begin on Sunday.
     week_year: Option<(u64, bool)>,
-    /// From Monday, which is 1, to Sunday; 0 where none is named.
+    /// Monday is 1, Sunday is 7; 0 if the format has no weekday.
     weekday: u64,
     hour: u64,
     minute: u64,
@@ -169,12 +169,13 @@ struct DateParts {
 struct Week {
     number: u64,
     sunday: bool,
-    /// Whether the year is that of the week, `%X` or `%x`.
+    /// Whether the year is the week's, `%X` or `%x`.
     own_year: bool,
 }
 
 impl DateParts {
-    /// The day that a week and a day of it mean; `Some(None)` where the two are not both named.
+    /// The date of a weekday in a week; `Some(None)` unless the format has both, `None` if they are
+    /// invalid.
     fn day_of_week(&self) -> Option<Option<Date>> {
         let Some(week) = self.week.as_ref().filter(|_| self.weekday > 0) else { return Some(None) };
         let year = match (week.own_year, self.week_year) {
@@ -184,7 +185,7 @@ impl DateParts {
         };
         let first = day_number(Date { year: year as u16, month: 1, day: 1 });
         let of_first = (first + 5 + i64::from(week.sunday)) % 7;
-        // Week 1 is the first that begins in the year, or the first with four days of it.
+        // Week 1 is the first week that begins in the year, or the first with four days in it.
         let late = if week.sunday { of_first != 0 } else { of_first > 3 };
         let day = if week.sunday { self.weekday % 7 } else { self.weekday - 1 };
         let number =
@@ -203,8 +204,8 @@ fn digits<'t>(text: &mut &'t str, most: usize) -> Option<(u64, usize)> {
     Some((number.parse().ok()?, len))
 }
 
-/// The number of the name that a word is, or the only one that it begins; `len` is that of a name
-/// cut short.
+/// Takes a word from the front of `text`, and returns the number of the name that it equals, or of
+/// the only name that begins with it. Names are cut to `len` characters.
 fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
     let end = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, rest): (&str, &str) = text.split_at(end);
@@ -213,7 +214,7 @@ fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
         name.get(..end).is_some_and(|head| head.eq_ignore_ascii_case(word))
     };
     let at = names.iter().position(begins)?;
-    // An abbreviation that is a whole name goes before others that it begins.
+    // A word that is a whole name takes precedence over longer names that begin with it.
     let whole = names[at].len().min(len) == end;
     if !whole && names[at + 1..].iter().any(begins) {
         return None;
@@ -287,7 +288,7 @@ fn read_mark(parts: &mut DateParts, text: &mut &str, mark: char) -> Option<()> {
     Some(())
 }
 
-/// The year that two digits mean.
+/// The year of a two-digit year.
 fn of_century(year: u64) -> u64 {
     if year >= 70 { 1900 + year } else { 2000 + year }
 }
@@ -297,7 +298,7 @@ fn read(parts: &mut DateParts, text: &mut &str, format: &str) -> Option<()> {
     while let Some(c) = marks.next() {
         *text = text.trim_start();
         if text.is_empty() {
-            // What the format names beyond the text stays zero.
+            // Fields of the format beyond the end of the text remain zero.
             return Some(());
         }
         match c {
@@ -309,8 +310,8 @@ fn read(parts: &mut DateParts, text: &mut &str, format: &str) -> Option<()> {
     Some(())
 }
 
-/// STR_TO_DATE: a date and a span, and whether all of the text was used. `None` where the text is
-/// not of the format.
+/// STR_TO_DATE: a date, a span, and whether the format used all of the text. `None` if the text
+/// does not match the format.
 pub(super) fn parse_moment(text: &str, format: &str) -> Option<(Date, Time, bool)> {
     let (mut parts, mut rest) = (DateParts::default(), text);
     read(&mut parts, &mut rest, format)?;
@@ -337,7 +338,7 @@ pub(super) fn parse_moment(text: &str, format: &str) -> Option<(Date, Time, bool
     Some((date, span, rest.trim_end().is_empty()))
 }
 
-/// The parts that EXTRACT makes one number of.
+/// The unit of a date and a span as the number that EXTRACT returns.
 pub(super) fn extract(unit: &str, at: DateTime, span: Time) -> Option<i64> {
     let (year, month, day) =
         (i64::from(at.date.year), i64::from(at.date.month), i64::from(at.date.day));

@@ -80,8 +80,7 @@ pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Text(format_number(&args[0], whole(&args[1]), &how)))
 }
 
-/// A double with so many digits behind the point, and zeros for those that its shortest form has
-/// not.
+/// A double with this many digits after the point: those of its shortest form, padded with zeros.
 fn exact_digits(number: f64, digits: usize) -> String {
     let shortest = number.to_string();
     let (whole, part) = shortest.split_once('.').unwrap_or((&shortest, ""));
@@ -92,7 +91,7 @@ fn exact_digits(number: f64, digits: usize) -> String {
     }
 }
 
-/// FORMAT: a number with so many digits behind the point, written as in a locale.
+/// FORMAT: a number with this many digits after the point, in the format of a locale.
 fn format_number(value: &Value, digits: i64, locale: &Locale) -> String {
     let digits = digits.clamp(0, 30) as u8;
     let shown = match value {

@@ -1,4 +1,4 @@
-//! Functions of JSON.
+//! JSON functions.
 
 use spillway_types::{Collation, ColumnType, Value};
 

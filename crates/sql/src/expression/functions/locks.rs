@@ -1,4 +1,4 @@
-//! Functions of named locks.
+//! Functions of user-level locks, such as GET_LOCK.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn lock_function(
     let locks = &variables.locks;
     Ok(Some(match call {
         S::GetLock => {
-            // Without a timeout, it does not wait.
+            // Without a timeout, GET_LOCK does not wait.
             let seconds = args.get(1).filter(|arg| !arg.is_null());
             if let Some(arg) = seconds {
                 context.as_number(arg, "INTEGER")?;
@@ -47,7 +47,7 @@ pub(super) fn lock_function(
     }))
 }
 
-/// The normalized name of a lock. Upper and lower case are the same.
+/// The name of a lock, in lower case: names ignore case.
 fn name_of(value: &Value) -> Result<String> {
     let wrong = |shown: &str| {
         let shown: String = shown.chars().take(192).collect();

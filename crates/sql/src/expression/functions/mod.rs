@@ -1,4 +1,4 @@
-//! Scalar functions: their evaluation.
+//! The evaluation of scalar functions.
 
 mod calendar;
 mod digests;

@@ -16,10 +16,10 @@ const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 /// 838:59:59.
 const TIME_MAX: i64 = (838 * 3600 + 59 * 60 + 59) * SECOND;
-/// What times of the system go to: 3001-01-18 23:59:59.
+/// The largest time of UNIX_TIMESTAMP and FROM_UNIXTIME: 3001-01-18 23:59:59.
 const UNIX_MAX: i64 = 32_536_771_199 * SECOND;
 
-/// A value as a date and time; a time is one of today.
+/// A value as a date and time. A time of day gets today's date.
 fn moment(context: &Context<'_>, value: &Value) -> Result<Option<DateTime>> {
     if let Value::Time(time) = value {
         return Ok(DateTime::from_micros_of(context.now().date, time.micros));
@@ -45,7 +45,7 @@ fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
     Ok(time_prefix(&shown))
 }
 
-/// A text or value as what it is: a date and time, or a span.
+/// A value, or the content of a text: a date and time, or a span.
 enum MomentOrSpan {
     At(DateTime),
     Span(Time),
@@ -57,7 +57,7 @@ fn either(value: &Value) -> Option<MomentOrSpan> {
         Value::Date(_) | Value::DateTime(_) => to_datetime(&value.as_ref()).map(MomentOrSpan::At),
         other => {
             let shown = other.to_text();
-            // A date alone is read as a time.
+            // A date without a time is parsed as a time.
             let shown = shown.trim();
             let dashes = shown.bytes().filter(|byte| *byte == b'-').count();
             let dated = (dashes >= 2 && shown.len() >= 12)
@@ -75,7 +75,7 @@ fn held(micros: i64) -> Value {
     Value::Time(Time { micros: micros.clamp(-TIME_MAX, TIME_MAX) })
 }
 
-/// The numbers of an interval of several units, the last ones where fewer are given.
+/// The numbers of an interval of several units. If some are missing, the first ones are zero.
 fn interval_parts(amount: &Value, count: usize, micros_last: bool) -> Option<Vec<i64>> {
     let shown = text(amount);
     let minus = if shown.trim_start().starts_with('-') { -1 } else { 1 };
@@ -97,7 +97,7 @@ fn interval_parts(amount: &Value, count: usize, micros_last: bool) -> Option<Vec
     Some(numbers)
 }
 
-/// Months and microseconds of an interval.
+/// The months and microseconds of an interval.
 fn interval(amount: &Value, unit: &str) -> Option<(i64, i64)> {
     let one = || i64::try_from(to_i128(&amount.as_ref())?).ok();
     let time = |unit: i64, one: Option<i64>| Some((0, one?.checked_mul(unit)?));
@@ -138,7 +138,7 @@ fn interval(amount: &Value, unit: &str) -> Option<(i64, i64)> {
     Some((0, micros))
 }
 
-/// A date moved by an interval; NULL where that is no date.
+/// A date plus or minus an interval. NULL, with a warning, if the result is out of range.
 pub(crate) fn add_interval(
     context: &Context<'_>,
     date: &Value,
@@ -216,7 +216,7 @@ pub(super) fn date_function(
     computed(context, call, args)
 }
 
-/// The time of the statement.
+/// Functions of the time when the statement began.
 fn current(context: &Context<'_>, call: Scalar, args: &[Value]) -> Option<Value> {
     use Scalar as S;
     let now = || {
@@ -372,7 +372,7 @@ fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     })
 }
 
-/// PERIOD_ADD and PERIOD_DIFF, of months as YYYYMM.
+/// PERIOD_ADD and PERIOD_DIFF, which write months as YYYYMM.
 fn period(call: Scalar, args: &[Value]) -> Result<Value> {
     let months = |period: i64| -> Result<i64> {
         let (year, month) = (period / 100, period % 100);
@@ -395,7 +395,7 @@ fn period(call: Scalar, args: &[Value]) -> Result<Value> {
     })
 }
 
-/// Dates and times made of numbers and text.
+/// Functions that make dates and times from numbers and text, and format them.
 fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
     use Scalar as S;
     let offset = context.variables.borrow().time_offset_micros;
@@ -445,7 +445,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
     }))
 }
 
-/// Dates and times computed with.
+/// Functions that compute with dates and times.
 fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
     use Scalar as S;
     let offset = context.variables.borrow().time_offset_micros;
@@ -469,7 +469,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
             let Some(more) = args.get(1) else { return Ok(Some(Value::DateTime(at))) };
             let more = match more {
-                // Of a date, and of a date and time, the time is added.
+                // Of a date, or of a date and time, only the time of day is added.
                 Value::Date(_) | Value::DateTime(_) => to_time(&more.as_ref()),
                 other => match either(other) {
                     Some(MomentOrSpan::Span(more)) => Some(more),
@@ -513,7 +513,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
     }))
 }
 
-/// ADDTIME and SUBTIME: of text, as text.
+/// ADDTIME and SUBTIME. Unless the first argument is a DATETIME or a TIME, the result is text.
 fn add_time(call: Scalar, args: &[Value]) -> Value {
     let Some(MomentOrSpan::Span(more)) = either(&args[1]) else {
         return Value::Null;
@@ -544,7 +544,7 @@ fn add_time(call: Scalar, args: &[Value]) -> Value {
     }
 }
 
-/// The date, the date and time, or the span that a function has written.
+/// Parses the date, the date and time, or the span that a function has written as text.
 fn moment_of(written: &str) -> Value {
     let value = match written.as_bytes().get(4) {
         Some(b'-') => DateTime::parse(written).map(|at| match written.contains(':') {
@@ -556,7 +556,7 @@ fn moment_of(written: &str) -> Value {
     value.unwrap_or_default()
 }
 
-/// EXTRACT: a part of a date and time, or of a span.
+/// EXTRACT of a date and time, or of a span.
 fn extract_part(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     let unit = text(&args[0]).to_ascii_lowercase();
     let dated = ["year", "quarter", "month", "week", "day", "year_month"].contains(&unit.as_str());
@@ -573,7 +573,7 @@ fn extract_part(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     Ok(part.map_or(Value::Null, Value::Int))
 }
 
-/// Whole units from one time to another.
+/// The number of whole units from one time to another.
 fn between(unit: &str, a: DateTime, b: DateTime) -> Option<i64> {
     let micros = b.to_unix_micros() - a.to_unix_micros();
     let months = || {

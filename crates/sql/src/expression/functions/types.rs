@@ -235,8 +235,8 @@ fn text_fraction(text: &str) -> u8 {
     text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
 }
 
-/// Digits of a second in the text of a constant date that is moved by a constant interval; 6 where
-/// they are not known.
+/// The number of fractional digits of the seconds in the text of a constant date plus a constant
+/// interval; 6 if it is unknown.
 fn moved_fraction(date: &Expr, amount: &Expr, unit: &str) -> u8 {
     let whole = |value: &Expr| match value {
         Expr::Const(Value::Text(text)) => text_fraction(text) == 0,
@@ -246,7 +246,7 @@ fn moved_fraction(date: &Expr, amount: &Expr, unit: &str) -> u8 {
     if whole(date) && whole(amount) && !unit.contains("micro") { 0 } else { 6 }
 }
 
-/// What a format reads: a date, a time, or both.
+/// The type that STR_TO_DATE returns for a format: a date, a time, or both.
 fn parsed_type(format: &Typed) -> ColumnType {
     let Expr::Const(Value::Text(format)) = &format.expr else { return ColumnType::DateTime(6) };
     let has = |letters: &str| {
@@ -262,8 +262,8 @@ fn parsed_type(format: &Typed) -> ColumnType {
     }
 }
 
-/// All as text where all are texts, dates or times; all as they are where all are numbers, else all
-/// as doubles.
+/// Converts the arguments of FIELD: to text if all are texts, dates or times, else to doubles
+/// unless all are numbers.
 fn alike(args: Vec<Typed>) -> Vec<Typed> {
     let text = |arg: &Typed| arg.ty.is_text() || arg.ty.is_binary() || arg.is_temporal();
     if args.iter().all(|arg| text(arg) || arg.is_null()) {
