@@ -1,4 +1,4 @@
-//! The choice of the rows that operations use.
+//! Chooses the rows that operations use.
 
 use spillway_base::rng::Rng;
 
@@ -6,7 +6,7 @@ use spillway_base::rng::Rng;
 pub(crate) enum Keys {
     /// All rows equally.
     Uniform(u64),
-    /// Mostly few of them.
+    /// Mostly a few popular rows.
     Zipf(Zipf),
 }
 

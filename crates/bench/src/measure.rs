@@ -129,7 +129,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// One of each seed.
+    /// A permutation for each seed.
     pub(crate) fn new(count: u64, seed: u64) -> Permutation {
         let mut step = (0x9E37_79B9_7F4A_7C15 % count.max(2)) | 1;
         while gcd(step, count) != 1 {
@@ -138,7 +138,7 @@ impl Permutation {
         Permutation { count, step, seed }
     }
 
-    /// Where it puts a place below the count.
+    /// The position to which it maps a position below the count.
     pub(crate) fn of(&self, place: u64) -> u64 {
         let moved = u128::from(place) * u128::from(self.step) + u128::from(self.seed);
         (moved % u128::from(self.count)) as u64
@@ -152,7 +152,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// Values are slices of this many bytes.
 const POOL_BYTES: usize = 1 << 20;
 
-/// The bytes from which values are cut, so that a value costs no time to make.
+/// The bytes from which values are cut, so that creating a value costs no time.
 pub(crate) struct Values {
     bytes: Vec<u8>,
     value_bytes: usize,

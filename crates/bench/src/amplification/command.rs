@@ -34,10 +34,10 @@ pub struct AmplificationArgs {
     /// Shares of point gets, gets of 20 rows, updates and inserts
     #[arg(long, value_delimiter = ',', default_values_t = [42, 10, 32, 16])]
     pub mix: Vec<u64>,
-    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
+    /// Skew of the requested rows: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Percent of the rows asked for that were inserted lately; the others are of a hot set
+    /// Percent of the requested rows that were inserted recently; the others are from a hot set
     #[arg(long, default_value_t = 50)]
     pub recent_percent: u64,
     /// Wait for every Nth write of a thread to be durable; 0 for none
@@ -167,7 +167,8 @@ impl AmplificationArgs {
         }
     }
 
-    /// Notes the share of each other store's bytes that the first one writes and reads.
+    /// Adds notes: the bytes that the first store writes and reads, as a share of each other
+    /// store's.
     fn compare(&self, report: &mut Report) {
         let (cases, subjects) = (report.cases(), report.subjects());
         for case in &cases {

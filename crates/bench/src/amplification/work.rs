@@ -63,7 +63,7 @@ pub(super) struct AmplificationResults {
 const RANGE_ROWS: usize = 20;
 /// A recently inserted row is one of the last this many.
 const RECENT_ROWS: u64 = 100_000;
-/// Operations after which a thread reports its progress.
+/// The number of operations after which a thread reports its progress.
 const TOLD: u64 = 256;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
@@ -177,7 +177,8 @@ impl<'a> Mix<'a> {
         Ok(writes)
     }
 
-    /// The row of a thread's insert with this number: threads take turns behind the loaded rows.
+    /// The row of a thread's insert with this number. Inserted rows follow the loaded rows, and
+    /// threads take turns.
     fn own_row(&self, thread: u64, number: u64) -> u64 {
         self.plan.rows + number * self.plan.threads + thread
     }

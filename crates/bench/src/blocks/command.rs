@@ -104,7 +104,7 @@ impl BlockCase {
         Row { case, subject: subject.to_owned(), figures: figures.to_vec() }
     }
 
-    /// A row of the report for a size of all rows.
+    /// A row of the report about the bytes of all rows.
     fn bytes(&self, task: &str, subject: &str, bytes: usize) -> Row {
         let each = bytes as f64 / self.rows.len() as f64;
         self.row(task, subject, [1024.0 / each, each])
@@ -214,8 +214,8 @@ impl BlocksArgs {
             let mut expected = None;
             for place in 0..laid.len() {
                 let laid = &laid[(place + round) % laid.len()];
-                // Run once before, so that every subject meets caches in the state in which it left
-                // them.
+                // Runs the work once before, so that each subject finds the caches as its own work
+                // leaves them.
                 let sum = work(laid);
                 let ns = timed(count, || black_box(work(laid)));
                 if *expected.get_or_insert(sum) != sum {
@@ -252,7 +252,7 @@ impl BlocksArgs {
     }
 }
 
-/// Describes how much of keys a search compares.
+/// Describes how many whole keys a search compares.
 fn compared_note(case: &BlockCase) -> String {
     let (mut rest, mut counts) = (&case.rows[..], [0, 0]);
     for cut in &case.cuts[..case.cuts.len().min(256)] {

@@ -28,8 +28,7 @@ pub(super) fn compared(keys: &[&[u8]], head_bytes: usize) -> u64 {
         let wanted = &heads[key];
         let below = begins.partition_point(|begin| *begin < wanted);
         let upto = begins.partition_point(|begin| *begin <= wanted);
-        // Among the leaves that begin with this head, the last that begins with a smaller key: the
-        // keys are in order.
+        // Finds the last leaf with this head whose first key is smaller. The keys are in order.
         let begun = (below..upto).take_while(|leaf| leaf * LEAF < key).count();
         let Some(leaf) = (below + begun).checked_sub(1) else { return halvings(upto - below) };
         let in_leaf = &heads[leaf * LEAF..heads.len().min((leaf + 1) * LEAF)];

@@ -9,10 +9,10 @@
 //! frame  coding u8, bytes of the body u32, CRC32C of what follows u32, the body as it is coded
 //! ```
 //!
-//! A key ends with the CSN that wrote it: in eight bytes there, and in no more than needed if only
-//! the layouts are compared. A search halves the restarts and continues entry by entry. A step
-//! forward builds the key from the one before. A step backward goes to the restart before and keeps
-//! all entries that follow it, as RocksDB does, so that each step visits an entry once.
+//! A key ends with the CSN of its write: in eight bytes, as in those databases, or in as few as
+//! possible to compare the layouts alone. A search bisects the restarts and continues entry by
+//! entry. A step forward builds the key from the one before. A step backward goes to the previous
+//! restart and keeps all entries after it, as RocksDB does, so that steps visit each entry once.
 
 use std::ops::Range;
 

@@ -30,12 +30,12 @@ use crate::store::{Completions, SpillwayStores, Store, Stores};
 /// How a subject keeps its commits in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// One from each of as many threads, which wait for them.
+    /// One commit from each of as many threads, which wait for it.
     Waiting,
-    /// One from each of at most this many threads, which wait for them: the baseline for as many
-    /// asynchronous threads.
+    /// One commit from each of at most this many threads, which wait for it: the baseline for the
+    /// same number of asynchronous threads.
     Few(usize),
-    /// Spread over at most this many threads, which do not wait.
+    /// Commits from at most this many threads, which do not wait.
     Asynchronous(usize),
 }
 

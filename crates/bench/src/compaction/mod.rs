@@ -3,9 +3,9 @@
 //! The lower run is in the bottom level, with nothing above it. The upper run is flushed above it.
 //! Then one compaction merges them, and only that is measured. Keys come in groups of consecutive
 //! keys, whose positions are uniformly random. Some of the upper run's groups are new and lie
-//! between the lower run's; the others are groups of the lower run written again. Both determine
-//! how much of the runs can be reused: in groups of one key all blocks interleave, whatever is
-//! distinct.
+//! between the lower run's; the others are groups of the lower run written again. The size of
+//! groups and the share of new ones determine how much of the runs can be reused. With groups of
+//! one key, all blocks interleave.
 //!
 //! Afterwards every row is compared with what was written, and some are read by their keys.
 

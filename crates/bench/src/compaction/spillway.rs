@@ -19,12 +19,12 @@ use crate::store::metrics_sum;
 pub struct SpillwayRuns {
     /// Whether its compactions reuse data.
     pub data_reuse: bool,
-    /// Whether they read and write while they merge.
+    /// Whether its compactions overlap I/O with merging.
     pub overlapped: bool,
 }
 
 impl SpillwayRuns {
-    /// The default, and without each of these and both.
+    /// The default, without either mechanism, and without both.
     pub const ALL: [SpillwayRuns; 4] = [
         SpillwayRuns { data_reuse: true, overlapped: true },
         SpillwayRuns { data_reuse: true, overlapped: false },
@@ -35,7 +35,7 @@ impl SpillwayRuns {
 
 /// The memory for caches; memtables are as large as the runs need.
 const MEMORY_BYTES: usize = 256 << 20;
-/// A row in a memtable takes less.
+/// An upper bound of the memory of a row in a memtable.
 const MEMTABLE_ROW_BYTES: u64 = 256;
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1000;

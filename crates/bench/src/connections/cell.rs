@@ -19,9 +19,9 @@ pub(crate) struct ConnectionsPlan<'a> {
     /// Whether the measured connections use TCP, to the port that the server reports.
     pub(crate) tcp: bool,
     pub(crate) connections: usize,
-    /// Each statement uses a random one of these.
+    /// The number of rows. Each statement uses a random one.
     pub(crate) rows: u64,
-    /// How long it is measured, after a fifth of that.
+    /// How long the cell is measured, after a warm-up of a fifth of that.
     pub(crate) time: Duration,
     /// The number of statements, instead of a time.
     pub(crate) statements: Option<u64>,

@@ -33,12 +33,12 @@ pub struct BytesArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Do the work of a process that is killed
+    /// Run a case and wait to be killed; used for the child processes
     #[arg(long, hide = true)]
     pub child: Option<String>,
 }
 
-/// Memory of a row over its own bytes.
+/// The goal: memory of a row, divided by its own bytes.
 const GOAL: f64 = 1.6;
 
 /// An order of insertion.
@@ -147,7 +147,7 @@ impl BytesArgs {
         store: &crate::store::SpillwayStore,
         resident_before: u64,
     ) -> Result<Vec<f64>, String> {
-        // Old versions go once no snapshot needs them.
+        // The engine removes old versions once no snapshot needs them.
         store.db.flush().map_err(|error| error.to_string())?;
         let parts = Parts::of(&store.db);
         let resident = resident_bytes().saturating_sub(resident_before) as f64;

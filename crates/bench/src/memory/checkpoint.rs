@@ -1,4 +1,4 @@
-//! Checkpoints: what they write, and updates beside them.
+//! The bytes that checkpoints write, and the rate of updates during checkpoints.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::measure::{fresh_folder, median, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, Store};
 
-/// Checkpoints, and updates beside them.
+/// Bytes written by checkpoints, and updates during them.
 #[derive(Args, Clone, Debug)]
 pub struct CheckpointArgs {
     /// Rows of the table
@@ -33,7 +33,8 @@ pub struct CheckpointArgs {
     /// Seconds of each window, with and without checkpoints
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
-    /// Seconds from one checkpoint's begin to the next one's, or as long as one takes
+    /// Seconds from the beginning of one checkpoint to that of the next, unless a checkpoint takes
+    /// longer
     #[arg(long, default_value_t = 2.0)]
     pub every: f64,
     /// Windows of each kind, in turn; the report gives medians over them
@@ -47,13 +48,13 @@ pub struct CheckpointArgs {
     pub common: CommonArgs,
 }
 
-/// Bytes of a checkpoint over those of the rows, at most.
+/// The goal: the most bytes of a checkpoint, divided by those of the rows.
 const BYTES_GOAL: f64 = 0.15;
-/// Throughput beside checkpoints over that without, at least.
+/// The goal: the least throughput during checkpoints, divided by that without them.
 const UPDATES_GOAL: f64 = 0.9;
 /// Bytes of each write that shows the disk's rate.
 const WRITE_BYTES: usize = 4 << 20;
-/// Operations between two looks at the clock.
+/// The number of operations between two readings of the clock.
 const BATCH: u64 = 32;
 const WHOLE: &str = "one of all rows";
 const BESIDE: &str = "updates beside them";
@@ -126,7 +127,7 @@ impl CheckpointArgs {
         fresh_folder(&folder)?;
         let stores = SpillwayStores::in_memory_engine();
         let mut settings = stores.database_settings(self.memory_mib << 20);
-        // Only the benchmark asks for checkpoints.
+        // Only the benchmark requests checkpoints.
         settings.log_bytes_max = u64::MAX;
         let store = stores.open_with(&folder, settings)?;
         rows.load(&store, self.rows)?;
@@ -157,7 +158,7 @@ impl CheckpointArgs {
             }
         }
         own.iter().try_for_each(|own| own.check(rows, &store, 1))?;
-        // All rows have changed since the last one.
+        // All rows have changed since the last checkpoint.
         let mut values = Vec::new();
         for (thread, own) in own.iter_mut().enumerate() {
             for place in 0..own.count() {
@@ -175,7 +176,7 @@ impl CheckpointArgs {
         remove_folder(&folder)
     }
 
-    /// An opening must find everything in the last checkpoint.
+    /// Checks that an opening finds every row, all of which are in the last checkpoint.
     fn reopen(&self, folder: &Path, rows: &StampedRows, own: &[OwnRows]) -> Result<(), String> {
         let stores = SpillwayStores::in_memory_engine();
         let store = stores.open_with(folder, stores.database_settings(self.memory_mib << 20))?;
@@ -252,7 +253,7 @@ impl CheckpointArgs {
     }
 }
 
-/// Some checkpoints, in total.
+/// The totals of several checkpoints.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checkpoints {
     count: f64,
@@ -283,7 +284,7 @@ impl Checkpoints {
     }
 }
 
-/// Updates random rows until a moment; returns how many a second.
+/// Updates random rows until a given time. Returns the updates per second.
 fn update_until(
     store: &SpillwayStore,
     rows: &StampedRows,
@@ -307,7 +308,7 @@ fn update_until(
     }
 }
 
-/// The seconds that writing and syncing as many bytes to a file take.
+/// The seconds to write and sync this many bytes to a file.
 fn write_alone(path: &Path, bytes: u64) -> Result<f64, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let piece = vec![7; WRITE_BYTES];

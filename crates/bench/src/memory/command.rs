@@ -32,7 +32,7 @@ enum MemorySection {
   spillway-bench memory recovery --data-mib 128 --tail-mib 32 --rounds 1  a first impression
   spillway-bench memory recovery --data-mib 4096 --tail-mib 256           the goal's; 13 GiB")]
     Recovery(MemoryRecoveryArgs),
-    /// What checkpoints write, and updates beside them
+    /// Bytes written by checkpoints, and updates during them
     #[command(after_help = "Examples:
   spillway-bench memory checkpoint --seconds 1 --every 0.5 --rounds 1  a first impression
   spillway-bench memory checkpoint --rows 5000000 --every 0            without a pause")]

@@ -24,7 +24,7 @@ pub struct MemoryEvictionArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 128)]
     pub memory_mib: usize,
-    /// The rows' own bytes over the budget
+    /// Sizes of the data, as multiples of the budget
     #[arg(long, value_delimiter = ',', default_values_t = [0.5, 1.0, 2.0, 4.0])]
     pub times: Vec<f64>,
     /// Exponents of Zipf's distribution; 0 is uniform
@@ -50,9 +50,9 @@ pub struct MemoryEvictionArgs {
     pub common: CommonArgs,
 }
 
-/// Operations between two looks at the clock.
+/// The number of operations between two readings of the clock.
 const BATCH: u64 = 32;
-/// Reads that show what one costs.
+/// The number of reads that measure the cost of one read.
 const READS: u64 = 20_000;
 
 impl MemoryEvictionArgs {
@@ -166,7 +166,7 @@ impl MemoryEvictionArgs {
         remove_folder(&folder)
     }
 
-    /// Compares each step of the memory engine with its smallest data and the reads it adds.
+    /// Adds notes: the time of a miss, from the memory engine's times with and without misses.
     fn note_steps(&self, report: &mut Report) {
         let [memory, _] = engines();
         let Some(smallest) = self.times.iter().copied().reduce(f64::min) else { return };
@@ -203,7 +203,7 @@ struct EvictionCell<'a> {
 }
 
 impl EvictionCell<'_> {
-    /// Reads of the log, and rows evicted; none are counted of other engines.
+    /// The reads of the log and the evicted rows; zero for other engines.
     fn counts(&self, store: &SpillwayStore) -> (f64, f64) {
         if !self.memory {
             return (f64::NAN, f64::NAN);
@@ -212,7 +212,8 @@ impl EvictionCell<'_> {
         (of("memory_engine_log_reads_total"), of("memory_engine_evicted_total"))
     }
 
-    /// Works for some seconds; returns the operations and their time. Each get is checked.
+    /// Runs operations for some seconds, and checks the result of each get. Returns the number of
+    /// operations and their time.
     fn work(
         &mut self,
         store: &SpillwayStore,
@@ -242,7 +243,7 @@ impl EvictionCell<'_> {
     }
 }
 
-/// The microseconds of a read of a row's bytes at a random place of the log's files.
+/// The microseconds to read a row's bytes at a random position of the log's files.
 fn read_alone(folder: &Path, rows: &StampedRows) -> Result<f64, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut files = Vec::new();

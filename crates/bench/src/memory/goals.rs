@@ -1,11 +1,12 @@
-//! Ratios of the memory engine's figures to others', beside what they must reach.
+//! Compares the memory engine's figures with those of other subjects, and with the goals.
 
 use crate::measure::median;
 use crate::report::Report;
 
-/// Notes for each case and each other subject the first subject's throughput over the other's,
-/// computed within each round: the median, the lowest and the highest. The second figure must be
-/// processor time for each operation: its ratio holds on a machine that others use too.
+/// For each case and each other subject, adds a note: the ratio of the first subject's throughput
+/// to the other's, computed within each round, as the median, the lowest and the highest. The
+/// second figure must be the processor time of an operation. The ratio of these times is valid even
+/// if other programs use the machine.
 pub(super) fn note_ratios(report: &mut Report, goal: f64) {
     let subjects = report.subjects();
     let Some((first, others)) = subjects.split_first() else { return };
@@ -34,7 +35,7 @@ pub(super) fn note_ratios(report: &mut Report, goal: f64) {
     }
 }
 
-/// A goal's outcome in a word.
+/// The word for a goal's outcome.
 pub(super) fn verdict(reached: bool) -> &'static str {
     if reached { "reached" } else { "missed" }
 }

@@ -2,14 +2,14 @@
 //!
 //! - `updates`: gets and updates of rows in memory;
 //! - `recovery`: opening after a kill;
-//! - `checkpoint`: what checkpoints write, and updates beside them;
+//! - `checkpoint`: the bytes that checkpoints write, and updates during checkpoints;
 //! - `bytes`: memory of a row;
 //! - `eviction`: gets and updates of data from half to several times the budget;
 //! - `space`: disk space of rows that are overwritten many times.
 //!
-//! Each section alternates what it compares. A value says its row and its write, and each thread
-//! updates rows of its own, so that every section knows what a row must have, reads it back, and
-//! fails if it has something else.
+//! Each section runs the subjects that it compares in turn. A value contains the numbers of its row
+//! and of its write, and each thread updates its own rows. So every section knows the value that
+//! each row must have, reads the rows back, and fails if a value differs.
 
 mod bytes;
 mod checkpoint;

@@ -36,12 +36,12 @@ pub struct MemoryRecoveryArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Do the work of a process that is killed
+    /// Run a task and wait to be killed; used for the child processes
     #[arg(long, hide = true)]
     pub child: Option<String>,
 }
 
-/// What the child process is to do.
+/// The task of a child process.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 enum RecoveryTask {
     /// Puts all rows and writes a checkpoint.
@@ -55,18 +55,18 @@ enum RecoveryTask {
 /// The result of an opening.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct OpenedMemory {
-    /// To the answer of the first query.
+    /// The seconds until the first query was answered.
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) commits: u64,
     pub(super) log_bytes: u64,
 }
 
-/// Seconds to the first answer, at most.
+/// The goal: the most seconds until the first query is answered.
 const FIRST_GOAL: f64 = 1.0;
-/// The tail's rate over the disk's reads, at least.
+/// The goal: the least rate of replaying the tail, divided by the disk's rate of reads.
 const TAIL_GOAL: f64 = 0.5;
-/// The rate of two threads over that of one, at least.
+/// The goal: the least rate of two threads, divided by that of one.
 const THREADS_GOAL: f64 = 1.7;
 /// One row in this many is read back after an opening.
 const CHECKED: usize = 101;
@@ -159,7 +159,7 @@ impl MemoryRecoveryArgs {
         Ok(report)
     }
 
-    /// The time of reading the log alone, in turn with the openings.
+    /// Adds the time to read only the log, measured in turn with the openings.
     fn add_disk(&self, report: &mut Report, tail: bool) -> Result<(), String> {
         let files = files_below(&self.folder().join("log"))?;
         let files: Vec<_> = files.into_iter().filter(|path| is_log(path)).collect();
@@ -202,8 +202,8 @@ impl MemoryRecoveryArgs {
         Ok(store)
     }
 
-    /// Every update of the tail, which are the same each time: the row, its write, and whether it
-    /// is the last.
+    /// Visits every update of the tail, which is the same each time: the row, its write, and
+    /// whether the update is the last one.
     pub(super) fn each_update(
         &self,
         update: &mut dyn FnMut(&StampedRows, u64, u64, bool) -> Result<(), String>,
@@ -223,7 +223,7 @@ impl MemoryRecoveryArgs {
         let stores = SpillwayStores::in_memory_engine();
         let bytes = (self.data_mib + 2 * self.tail_mib) << 20;
         let mut settings = stores.database_settings((bytes as usize * 3).max(64 << 20));
-        // Nothing but the benchmark asks for checkpoints.
+        // Only the benchmark requests checkpoints.
         settings.log_bytes_max = u64::MAX;
         settings.background_threads = false;
         settings.recovery_threads = threads;
@@ -260,7 +260,7 @@ impl MemoryRecoveryArgs {
     fn note_goals(&self, report: &mut Report) {
         let case = |tail| [tail_name(tail).to_owned()];
         let seconds = |tail, threads: usize| report.median(&case(tail), &subject(threads), 0);
-        // What the tail takes is what an opening takes longer with it.
+        // The time for the tail is the difference between an opening with it and one without.
         let rate = |threads: usize| {
             let mib = |tail| report.median(&case(tail), &subject(threads), 3);
             (mib(true) - mib(false)) / (seconds(true, threads) - seconds(false, threads))

@@ -1,4 +1,4 @@
-//! Rows whose values say which write they are from.
+//! Rows whose values identify the write that made them.
 
 use clap::Args;
 
@@ -70,7 +70,7 @@ impl StampedRows {
         Ok(StampedRows { key_bytes, value_bytes, fillings: Values::new(seed, filling_bytes) })
     }
 
-    /// The bytes of a row, without what a store adds.
+    /// The bytes of a row's key and value, without a store's overhead.
     pub(super) fn row_bytes(&self) -> usize {
         self.key_bytes + self.value_bytes
     }
@@ -93,10 +93,10 @@ impl StampedRows {
         self.fillings.of(number ^ write.rotate_left(32))
     }
 
-    /// The write that gave the row this value.
+    /// The number of the write that gave the row this value.
     ///
     /// # Errors
-    /// If none did, as text.
+    /// If no write did, as text.
     pub(super) fn write_of(&self, number: u64, value: &[u8]) -> Result<u64, String> {
         let wrong = || format!("row {number} has a value that nothing wrote");
         let (row, rest) = value.split_first_chunk::<8>().ok_or_else(wrong)?;
@@ -127,7 +127,7 @@ impl StampedRows {
         Ok(())
     }
 
-    /// Reads a row; returns the write that it is from.
+    /// Reads a row. Returns the number of the write that gave it its value.
     ///
     /// # Errors
     /// If it is missing or wrong, or the store fails, as text.
@@ -145,7 +145,7 @@ impl StampedRows {
 }
 
 /// The rows that one of several threads updates, and the last write of each. No other thread
-/// updates them, so that the thread knows what must be there.
+/// updates them, so the thread knows their values.
 pub(super) struct OwnRows {
     thread: u64,
     threads: u64,
@@ -153,7 +153,7 @@ pub(super) struct OwnRows {
 }
 
 impl OwnRows {
-    /// Of `rows` rows that are at write 0.
+    /// The thread's share of `rows` rows, which are at write 0.
     pub(super) fn new(rows: u64, thread: usize, threads: usize) -> OwnRows {
         let (thread, threads) = (thread as u64, threads as u64);
         let count = (rows + threads - 1 - thread) / threads;
@@ -179,7 +179,7 @@ impl OwnRows {
     /// Reads one row in `step` and checks that it has its last write.
     ///
     /// # Errors
-    /// A row that has not, or the store's failure, as text.
+    /// If a row does not, or the store fails, as text.
     pub(super) fn check(
         &self,
         rows: &StampedRows,
@@ -194,7 +194,7 @@ impl OwnRows {
     /// Reads the row at a place into `value` and checks that it has its last write.
     ///
     /// # Errors
-    /// If it has not, or the store fails, as text.
+    /// If it does not, or the store fails, as text.
     pub(super) fn check_one(
         &self,
         rows: &StampedRows,

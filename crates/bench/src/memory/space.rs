@@ -24,7 +24,7 @@ pub struct MemorySpaceArgs {
     /// The memory table's rows, in MiB of their own bytes
     #[arg(long, default_value_t = 256)]
     pub data_mib: u64,
-    /// Times that as many rows are overwritten as there are
+    /// Passes, each of which overwrites as many rows as the table has
     #[arg(long, default_value_t = 10)]
     pub passes: u64,
     /// Exponents of Zipf's distribution; 0 is uniform
@@ -47,11 +47,11 @@ pub struct MemorySpaceArgs {
     pub common: CommonArgs,
 }
 
-/// Bytes on disk over live bytes, at most.
+/// The goal: the most bytes on disk, divided by the live bytes.
 const SPACE_GOAL: f64 = 2.5;
-/// Throughput of a pass over the first one's, at least.
+/// The goal: the least throughput of a pass, divided by that of the first pass.
 const THROUGHPUT_GOAL: f64 = 0.8;
-/// Operations between two looks at the disk.
+/// The number of operations between two measurements of the disk space.
 const BATCH: u64 = 1 << 16;
 
 impl MemorySpaceArgs {
@@ -251,7 +251,7 @@ impl DiskUse {
 }
 
 impl SpaceCell<'_> {
-    /// Overwrites as many rows as there are; returns the figures but the last.
+    /// Overwrites as many rows as the table has. Returns all figures except the last.
     fn pass(&mut self, store: &SpillwayStore) -> Result<Vec<f64>, String> {
         let (mut value, mut longest, mut time) = (Vec::new(), Duration::ZERO, Duration::ZERO);
         let mut most: f64 = 0.0;

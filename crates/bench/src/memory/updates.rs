@@ -15,7 +15,7 @@ use crate::measure::{fresh_folder, in_turns, progress, quantile_us, remove_folde
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{Completions, Store, Stores};
 
-/// What the threads of a cell do.
+/// The work of the threads of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum UpdatesWork {
     /// Gets of random rows.
@@ -75,7 +75,7 @@ pub struct UpdatesArgs {
     pub common: CommonArgs,
 }
 
-/// Operations between two looks at the clock.
+/// The number of operations between two readings of the clock.
 const BATCH: u64 = 32;
 
 struct UpdatesCell<'a> {
@@ -182,7 +182,7 @@ impl UpdatesArgs {
     }
 }
 
-/// The memory engine's throughput over that of the others.
+/// The goal: the memory engine's throughput, divided by that of the others.
 const GOAL: f64 = 1.5;
 
 impl UpdatesCell<'_> {

@@ -1,4 +1,4 @@
-//! What several sections need of a database.
+//! Functions that several sections need: metrics, disk space, and the two engines.
 
 use std::path::PathBuf;
 

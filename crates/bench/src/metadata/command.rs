@@ -77,7 +77,7 @@ fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The time of a rewrite of the manifest, and of the longest change during it.
+/// The time of a rewrite of the manifest, and that of the longest change during it.
 struct Rewritten {
     took: Duration,
     bytes: u64,

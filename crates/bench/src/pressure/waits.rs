@@ -26,11 +26,11 @@ pub(super) struct EndedOperation {
     pub(super) latency: Duration,
     /// Since it was due and the one before it had ended.
     pub(super) own: Duration,
-    /// Within its own time. `None` where the system does not tell.
+    /// The processor time and queueing within `own`. `None` if the system does not report it.
     pub(super) spent: Option<Spent>,
 }
 
-/// What a thread had of processors.
+/// The time of a thread on a processor, and in the queue for one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Spent {
     pub(super) ran: Duration,
@@ -38,8 +38,8 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Of a line of `schedstat`: nanoseconds on a processor, nanoseconds in line for one, and how
-    /// often it had one.
+    /// Parses a line of `schedstat`: nanoseconds on a processor, nanoseconds in the queue for one,
+    /// and the number of time slices.
     pub(super) fn of_line(line: &str) -> Option<Spent> {
         let mut words = line.split_whitespace().map(|word| word.parse().map(Duration::from_nanos));
         let (ran, queued) = (words.next()?.ok()?, words.next()?.ok()?);
@@ -54,7 +54,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The calling thread's, from now on.
+    /// The account of the calling thread, from now on.
     pub(super) fn of_this_thread() -> Account {
         let mut account =
             Account { file: File::open("/proc/thread-self/schedstat").ok(), last: None };
@@ -62,7 +62,7 @@ impl Account {
         account
     }
 
-    /// The time on a processor and in line for one since the last call.
+    /// The time on a processor and in the queue for one since the last call.
     pub(super) fn next(&mut self) -> Option<Spent> {
         let mut line = [0; 96];
         let read = self.file.as_ref().and_then(|file| file.read_at(&mut line, 0).ok());
@@ -76,8 +76,8 @@ impl Account {
     }
 }
 
-/// What the time of the slowest went into, which are a share of all, and one at least. `None` where
-/// the system does not tell.
+/// How the slowest operations spent their time: the slowest `share` of all operations, at least
+/// one. `None` if the system does not report it.
 pub(super) fn shares_of_slowest(taken: &[EndedOperation], share: f64) -> Option<Shares> {
     let mut slow: Vec<&EndedOperation> = taken.iter().collect();
     slow.sort_by_key(|one| std::cmp::Reverse(one.latency));

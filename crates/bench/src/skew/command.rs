@@ -22,7 +22,7 @@ pub struct SkewArgs {
     /// Bytes of each value
     #[arg(long, default_value_t = 200)]
     pub value_bytes: usize,
-    /// Exponents of Zipf distributions of the rows asked for; 0 for uniform
+    /// Exponents of Zipf distributions of the requested rows; 0 for uniform
     #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.6, 0.8, 0.99, 1.2])]
     pub skew: Vec<f64>,
     /// Reads before the measurement, over all threads

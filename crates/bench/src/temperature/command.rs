@@ -32,10 +32,10 @@ pub struct TemperatureArgs {
     /// Shares of gets, updates and inserts
     #[arg(long, value_delimiter = ',', default_values_t = [70, 25, 5])]
     pub mix: Vec<u64>,
-    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
+    /// Skew of the requested rows: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Neighbours that are hot together, in the cases with such
+    /// Number of neighbours that are hot together, in the cases that have them
     #[arg(long, default_value_t = 10_000)]
     pub together: u64,
     /// Which cases to run

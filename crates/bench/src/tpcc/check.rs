@@ -120,7 +120,7 @@ impl<'a> Check<'a> {
         Ok(district * usize::from(self.scale.customers) + usize::from(customer - 1))
     }
 
-    /// Notes a violation unless a condition holds.
+    /// Records a violation unless a condition holds.
     fn expect(&mut self, condition: u8, holds: bool, text: impl FnOnce() -> String) {
         if !holds {
             self.violations.entry(condition).or_insert_with(|| (0, text())).0 += 1;

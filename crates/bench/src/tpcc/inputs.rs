@@ -129,7 +129,7 @@ impl TransactionInput {
     }
 }
 
-/// A date: now.
+/// The current date and time.
 pub(super) fn date() -> u64 {
     clock::wall().as_micros() as u64
 }
@@ -157,7 +157,7 @@ impl Draws {
         Draws { rng: Rng::new(seed), scale }
     }
 
-    /// A number between both, each of them included.
+    /// A number in this range, including both bounds.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.rng.below(high - low + 1)
     }
@@ -168,7 +168,7 @@ impl Draws {
         (number + c) % (high - low + 1) + low
     }
 
-    /// A last name as customers have it when they are loaded: each once, then at random.
+    /// The last name of a loaded customer: first each name once, then random ones.
     pub(super) fn loaded_last_name(&mut self, customer: u16) -> [u8; 16] {
         let names = self.scale.names();
         let number = match customer {
@@ -249,7 +249,7 @@ impl Draws {
         PaymentInput { district, home, by: self.customer_by(), amount }
     }
 
-    /// Fills the begin of a column with random letters, as many as these or some more.
+    /// Fills the beginning of a column with at least `least` random letters.
     pub(super) fn letters(&mut self, column: &mut [u8], least: usize) {
         let count = self.between(least as u64, column.len() as u64) as usize;
         for letter in &mut column[..count] {
@@ -271,7 +271,7 @@ impl Draws {
         zip
     }
 
-    /// Fills the data of an item or of its stock; in one of ten it says that it is original.
+    /// Fills the data of an item or of its stock. One in ten has the mark of original items.
     pub(super) fn data(&mut self, column: &mut [u8]) {
         self.letters(column, 26);
         if self.rng.chance(1, 10) {

@@ -8,10 +8,10 @@ pub(super) trait ColumnType: Copy {
     /// The bytes that it takes in a row.
     const BYTES: usize;
 
-    /// Reads it from the begin of `bytes`.
+    /// Reads a value from the beginning of `bytes`.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Writes it to the begin of `bytes`.
+    /// Writes the value to the beginning of `bytes`.
     fn write(self, bytes: &mut [u8]);
 }
 

@@ -43,7 +43,7 @@ pub(super) fn load(db: &Database, tables: &Tables, scale: Scale, seed: u64) -> R
             .try_for_each(|(order, customer)| loader.order(at, order, customer))?;
     }
     loader.txn.commit().wait()?;
-    // A run is not to pay for what the load has left to flushes and compactions.
+    // The run must not include flushes and compactions of the load.
     db.flush()?;
     db.compact()
 }

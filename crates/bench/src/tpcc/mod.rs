@@ -1,5 +1,5 @@
 //! TPC-C (revision 5.11) through the library: its transactions over tables with binary keys and
-//! rows of fixed layouts, as the benchmarks of Silo, ERMIA and Cicada have it. No SQL is involved.
+//! rows of fixed layouts, as in the benchmarks of Silo, ERMIA and Cicada. No SQL is involved.
 //!
 //! - **TPCC-1 (mix).** Of a hundred transactions 45 are new-orders, 43 payments, 4 order-statuses,
 //!   4 deliveries and 4 stock-levels, drawn one by one. Of the new-orders 1 % name an item that

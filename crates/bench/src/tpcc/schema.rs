@@ -27,7 +27,7 @@ impl Placement {
         }
     }
 
-    /// The engine of a table, which may be one of those that only grow.
+    /// The engine of a table. `grows` says whether the table only grows.
     fn of(self, grows: bool) -> EngineKind {
         match self {
             Placement::Memory => EngineKind::Memory,
@@ -54,7 +54,7 @@ impl Scale {
         u32::from(self.customers) * 7 / 10
     }
 
-    /// How many last names there are.
+    /// The number of last names.
     pub(super) fn names(&self) -> u16 {
         self.customers.min(1000)
     }
@@ -92,8 +92,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Takes each table from a function of its name and of whether it is one of those that only
-    /// grow.
+    /// Gets each table from a function, which receives the table's name and whether it only grows.
     fn each(mut table: impl FnMut(&str, bool) -> Result<Table>) -> Result<Tables> {
         Ok(Tables {
             warehouse: table("warehouse", false)?,

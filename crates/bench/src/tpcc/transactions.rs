@@ -14,12 +14,12 @@ use super::rows::{
 };
 use super::schema::{DISTRICTS, Tables};
 
-/// Orders whose lines a stock-level looks at.
+/// The number of orders whose lines a stock-level reads.
 const RECENT_ORDERS: u32 = 20;
 /// Lines that a stock-level takes from a scan at once, at most.
 const LINES_TOGETHER: usize = 256;
 
-/// What a transaction wants after its operations.
+/// How a transaction is to end after its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wish {
     Commit,
@@ -27,7 +27,7 @@ pub(super) enum Wish {
     Rollback,
 }
 
-/// Runs transactions of one thread. Its buffers are used again.
+/// Runs transactions of one thread, and reuses its buffers.
 pub(super) struct Executor<'a> {
     tables: &'a Tables,
     row: Vec<u8>,
@@ -350,8 +350,8 @@ fn take_from_stock(row: &mut [u8], quantity: u8, remote: bool) {
     Stock::REMOTES.set(row, remotes.wrapping_add(u16::from(remote)));
 }
 
-/// Puts a payment before the data of a customer with bad credit, of which the end may be lost
-/// (clause 2.5.2.2).
+/// Prepends a payment to the data of a customer with bad credit, and truncates the data (clause
+/// 2.5.2.2).
 fn note_payment(row: &mut [u8], customer: u16, warehouse: u16, input: &PaymentInput) {
     let mut note = [0; 64];
     let mut left = &mut note[..];

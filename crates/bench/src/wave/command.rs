@@ -29,7 +29,7 @@ pub struct WaveArgs {
     /// Bytes of each value
     #[arg(long, default_value_t = 400)]
     pub value_bytes: usize,
-    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
+    /// Skew of the requested rows: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
     /// Percent of the operations that are reads; the others are durable writes

@@ -42,7 +42,7 @@ impl Recorder {
         self.seconds.get(moment.saturating_sub(self.start).as_secs() as usize)
     }
 
-    /// Records the begin of an operation whose end will be reported.
+    /// Records the beginning of an operation whose end will be reported.
     pub(super) fn begin(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
