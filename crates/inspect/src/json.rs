@@ -28,7 +28,7 @@ fn with_list<T>(
     out.write_char('}')
 }
 
-/// Writes the beginning of an object: all that is before a further member.
+/// Writes an object up to the position of a further member, without the closing brace.
 fn begin(out: &mut dyn Write, object: &Value) -> fmt::Result {
     let object = object.to_string();
     out.write_str(object.strip_suffix('}').expect("an object ends so"))

@@ -55,11 +55,11 @@ pub struct Report<'a> {
     pub title: &'a str,
 }
 
-/// Keeps only one table, `DATABASE.TABLE`, with its indexes. Of the memory engine, it keeps what
-/// belongs to a table, and the checkpoint.
+/// Keeps only one table, `DATABASE.TABLE`, with its indexes. Of the memory engine, it keeps the
+/// parts that belong to this table, and the checkpoint.
 ///
 /// # Errors
-/// The list of existing tables, if there is nothing of that table.
+/// The list of existing tables, if nothing of that table is in data files or in memory.
 pub fn keep_only(
     inspection: &mut Inspection,
     memory: &mut MemoryInspection,

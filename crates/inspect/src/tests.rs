@@ -1,4 +1,4 @@
-//! Output is complete, however much there is, and nothing in a name or a key becomes markup.
+//! Output is complete for any amount of data, and no part of a name or key becomes markup.
 
 use std::time::Duration;
 
@@ -128,8 +128,8 @@ fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspecti
     }
 }
 
-/// A memory engine with this many kept segments, of which each has a little more alive than the one
-/// before.
+/// A memory engine with this many kept segments, each with slightly more live bytes than the
+/// previous one.
 fn memory(segments: u64) -> MemoryInspection {
     let segment = |at: u64| SegmentInspection {
         lane: at.is_multiple_of(2).then_some(3),
@@ -183,7 +183,7 @@ fn memory(segments: u64) -> MemoryInspection {
     }
 }
 
-/// The same after the database was closed, with damage.
+/// The same engine after the database was closed, with damage.
 fn closed_memory() -> MemoryInspection {
     let mut closed = memory(2);
     closed.figures = None;
@@ -269,7 +269,7 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     assert!(very_many.1 < 2 * many.1 && very_many.0 < 2 * many.0, "{many:?} {very_many:?}");
 }
 
-/// Each slice is written singly, for any number of them, and the result is one document.
+/// Each slice is written singly, for any number of slices, and the result is one document.
 #[test]
 fn json_of_very_many_slices_lists_each() {
     let inspection = inspection(50_000, 8, None);
@@ -320,7 +320,7 @@ fn text_and_json_tell_the_same_figures() {
     assert!(report.written(Format::Text).contains("compactions: not known: the database"));
     let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
     assert!(json["compactions"].is_null() && json["as_of_unix_s"].is_null());
-    // A folder whose engine has recorded what it knew.
+    // A closed folder, in which the engine recorded its temperatures and compactions.
     let as_of = Some(Duration::from_secs(1_700_000_000));
     let closed = Inspection { as_of, ..super::tests::inspection(3, 1, Some(0)) };
     let report = Report { inspection: &closed, ..report };
@@ -403,14 +403,14 @@ fn the_memory_engine_is_told_of() {
     let report = Report { memory: Some(&in_log), ..report };
     assert!(report.written(Format::Text).contains("kept segments: none"));
 
-    // Without the engine, nothing of it is there.
+    // Without the engine, the report has no section about it.
     let report = Report { memory: None, ..report };
     for format in Format::ALL {
         assert!(!report.written(format).to_lowercase().contains("memory engine"));
     }
 }
 
-/// However many segments there are, the text lists some, the picture stays small, and JSON has all.
+/// For any number of segments, the text lists some, the picture stays small, and JSON has all.
 #[test]
 fn very_many_segments_are_drawn_together() {
     let inspection = Inspection::default();
@@ -430,7 +430,7 @@ fn very_many_segments_are_drawn_together() {
     assert!(very_many.2.contains("and 49,981 more segments"), "{}", very_many.2);
 }
 
-/// One table can be shown alone, of either engine, and then without what is of the whole engine.
+/// One table of either engine can be shown alone, without the figures of the whole engine.
 #[test]
 fn one_table_is_kept_of_either_engine() {
     let kept = |wanted: &str| {

@@ -230,7 +230,7 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
     told
 }
 
-/// The kept segments together.
+/// The totals of the kept segments.
 fn kept_line(of: &MemoryInspection) -> String {
     if of.kept().next().is_none() {
         return "kept segments: none".to_owned();
@@ -243,7 +243,7 @@ fn kept_line(of: &MemoryInspection) -> String {
     format!("kept segments: {} of {}{live}", of.kept().count(), bytes(all))
 }
 
-/// Where a segment is.
+/// The place of a segment, in words.
 pub(crate) fn segment_home(segment: &SegmentInspection) -> &'static str {
     match segment.home {
         SegmentHome::Log => "in the redo log",

@@ -1,4 +1,4 @@
-//! Draws the levels of a table: a lane for each, and beside it the device space that it takes.
+//! Draws the levels of a table: a lane for each, and beside it the level's device space.
 
 use spillway::{DeviceClass, LevelSpace, SliceInspection, TableInspection};
 
@@ -15,9 +15,9 @@ const BARS: f64 = 882.0;
 const BAR_WIDTH: f64 = 132.0;
 /// The top of the first lane; the bounds of sub-tables are named above it.
 const TOP: f64 = 40.0;
-/// A narrower box is drawn together with its neighbours.
+/// The least width of a box. A narrower box is drawn together with its neighbours.
 const BOX_LEAST: f64 = 3.0;
-/// Sub-levels of Level0 that have their own lane; older ones share one.
+/// The number of sub-levels of Level0 that have their own lane. Older ones share one.
 const SUBLEVELS_DRAWN: usize = 10;
 /// The width that the name of a bound needs.
 const BOUND_ROOM: f64 = 150.0;
@@ -45,7 +45,7 @@ impl<'a> Scale<'a> {
         self.at(self.0.partition_point(|other| *other < key))
     }
 
-    /// The position where it ends: even a slice of one key is visible.
+    /// The position where a key ends, so that even a slice of one key is visible.
     fn end(&self, key: &[u8]) -> f64 {
         self.at(self.0.partition_point(|other| *other <= key))
     }
@@ -181,7 +181,7 @@ impl Report<'_> {
         });
     }
 
-    /// Lines at the begins of sub-tables, named if there is room.
+    /// Draws lines at the bounds of sub-tables, with their names if there is room.
     fn bounds_of_parts(
         &self,
         svg: &mut Markup<'_>,
@@ -266,7 +266,7 @@ impl Report<'_> {
         }
     }
 
-    /// The tooltip of a box.
+    /// The text of a box's tooltip.
     fn told(&self, table: spillway::Table, lane: &Lane<'_>, drawn: &Drawn<'_>) -> String {
         let what = match drawn.slices {
             1 => format!(

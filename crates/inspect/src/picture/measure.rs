@@ -98,12 +98,12 @@ impl Hue {
         self.is_known.then(|| self.heat / self.bytes.max(1) as f64)
     }
 
-    /// The tier that holds most of it.
+    /// The tier that holds most of the bytes.
     pub(crate) fn tier(&self) -> usize {
         largest(&self.tiers)
     }
 
-    /// The classes by which the style sheet colours it.
+    /// The classes by which the style sheet colours the box.
     pub(crate) fn classes(&self) -> String {
         let share = |part: u64, whole: u64| {
             let share = part as f64 / whole.max(1) as f64;

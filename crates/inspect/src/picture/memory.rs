@@ -7,13 +7,13 @@ use crate::Report;
 use crate::markup::Markup;
 use crate::words::{bytes, count, counted, memory_lines, memory_summary, percent, share};
 
-/// The most bars that are drawn. A bar of many segments stands for several.
+/// The most bars that are drawn. If there are more segments, a bar stands for several.
 const BARS: usize = 200;
 const BAR_HEIGHT: f64 = 80.0;
 const GAP: f64 = 1.0;
 
 impl Report<'_> {
-    /// Writes the memory engine, unless there is nothing of it.
+    /// Writes the memory engine, if the report has it.
     pub(super) fn memory_section(&self, main: &mut Markup<'_>) {
         let Some(of) = self.memory else { return };
         main.element("section", &[], |section| {
@@ -78,8 +78,8 @@ impl Report<'_> {
     }
 }
 
-/// A bar for each kept segment, in the order of lanes and numbers: the part that a row needs, above
-/// the rest.
+/// Draws a bar for each kept segment, in the order of lanes and numbers: the live part, above the
+/// rest.
 fn bars(section: &mut Markup<'_>, kept: &[&SegmentInspection]) {
     let each = kept.len().div_ceil(BARS);
     let width = WIDTH / kept.len().div_ceil(each) as f64;

@@ -10,7 +10,7 @@ use crate::words::{NOT_KNOWN, bytes, count, done, no_compactions, time, utc};
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const LANE: f64 = 24.0;
-/// The number of compactions that are listed below.
+/// The number of compactions that are listed below the picture.
 const LISTED: usize = 20;
 
 impl Report<'_> {

@@ -13,7 +13,7 @@ use crate::words::{bytes, count, counted, live_share, memory_lines, memory_summa
 const SEGMENTS_LISTED: usize = 20;
 
 impl Report<'_> {
-    /// Writes the memory engine, unless there is nothing of it.
+    /// Writes the memory engine, if the report has it.
     pub(super) fn memory_text(&self, out: &mut dyn Write) {
         let Some(of) = self.memory else { return };
         line(out, format_args!("\nmemory engine: {}", memory_summary(of)));

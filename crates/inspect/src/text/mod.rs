@@ -19,7 +19,7 @@ fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) {
 }
 
 impl Report<'_> {
-    /// Writes everything but single slices, as lines of text.
+    /// Writes everything except single slices, as lines of text.
     pub(crate) fn text(&self, out: &mut dyn Write) {
         line(out, format_args!("{}", self.summary()));
         for files in &self.inspection.files {
