@@ -1,4 +1,4 @@
-//! The memory that a database's process takes beside its counted budget. The test has its own
+//! Compares the memory of a database's process with its counted budget. The test has its own
 //! process, in which nothing else runs.
 
 use spillway::{Database, Durability, EngineKind, Settings, TransactionOptions};

@@ -1,4 +1,4 @@
-//! The command as a shell starts it.
+//! The `spillway` command, run as from a shell.
 #![allow(missing_docs)]
 
 use std::io::{BufRead, BufReader, Read, Write};

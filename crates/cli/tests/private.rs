@@ -1,4 +1,4 @@
-//! No other user can read the files that the commands write, whatever the umask.
+//! No other user can read the files that the commands write, for any umask.
 #![allow(missing_docs)]
 
 use std::io::{BufRead, BufReader};

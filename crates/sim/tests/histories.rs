@@ -1,5 +1,5 @@
-//! Some histories of the deterministic simulation, from a seed that follows from the commit:
-//! `make simulate` runs more of them, optimized.
+//! Some histories of the deterministic simulation, from a seed that depends on the commit.
+//! `make simulate` runs more of them, in an optimized build.
 #![cfg(debug_assertions)]
 
 use std::process::Command;

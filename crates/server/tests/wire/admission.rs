@@ -1,4 +1,4 @@
-//! Connections that have not logged in, and the admin socket.
+//! The limit of unauthenticated connections, and the admin socket.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! A client that says what no library would, and reads what comes with `mysql_common`, so that what
-//! is checked is not what the server itself takes for right.
+//! A client that also sends invalid packets. It parses responses with `mysql_common`, so that the
+//! tests do not rely on the server's own understanding of the protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Rows that are on the device only: who waits for one keeps nobody else waiting (DESIGN, D11).
+//! Rows that are only on a device: a client that waits for such a row does not delay other clients
+//! (DESIGN, D11).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Commits that are acknowledged by another thread than their connection's.
+//! Commits that another thread than the connection's worker acknowledges.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Dedicated workers: their clients get the usual answers, and no other client waits for them.
+//! Dedicated workers: their clients get the usual responses, and no other client waits for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Columns that the server sends to the client as they are stored have the same bytes as decoded
-//! values (ROW-SINK-1), for all types, and for rows of every version of their table's schema.
+//! The server sends some columns without decoding them. They have the same bytes as decoded values
+//! (ROW-SINK-1), for all types, and for rows of every version of their table's schema.
 
 use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;

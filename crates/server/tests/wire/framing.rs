@@ -1,4 +1,4 @@
-//! Packets: cut, joined, numbered, pipelined, and made of noise.
+//! Packets: split, joined, numbered, pipelined, and random bytes.
 
 use mysql_common::constants::{CapabilityFlags as Can, StatusFlags};
 use spillway_base::rng::Rng;

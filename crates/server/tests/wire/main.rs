@@ -1,4 +1,4 @@
-//! The protocol over real sockets, as a client sees it that knows no mercy.
+//! Tests of the protocol over real sockets, with a client that also breaks its rules.
 #![allow(missing_docs)]
 
 mod admission;

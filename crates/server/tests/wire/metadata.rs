@@ -1,4 +1,4 @@
-//! MariaDB's way to send the columns of a prepared statement only where they changed.
+//! MariaDB's extension to send the columns of a prepared statement only if they have changed.
 
 use mysql_common::Value;
 

@@ -1,4 +1,4 @@
-//! Few threads for many clients: nobody is kept from being served by those who wait.
+//! Few workers for many clients: a client that waits does not keep the pool from serving others.
 
 use std::io::Write;
 use std::net::Shutdown;

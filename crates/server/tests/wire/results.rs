@@ -1,4 +1,4 @@
-//! Answers: OK and EOF packets, several results, values in both forms.
+//! Responses: OK and EOF packets, several results, and values as text and in binary.
 
 use mysql_common::Value;
 use mysql_common::constants::{CapabilityFlags as Can, ColumnType, StatusFlags};

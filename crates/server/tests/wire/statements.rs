@@ -1,4 +1,4 @@
-//! Prepared statements, and what clients get wrong about them.
+//! Prepared statements, with valid and with invalid commands.
 
 use mysql_common::Value;
 use spillway_base::budget::Use;

@@ -1,4 +1,4 @@
-//! TLS: offered with a certificate, asked for where it is required.
+//! TLS: the server offers it if it has a certificate, and can require it.
 
 use spillway::Settings;
 use spillway_server::{ServerSettings, TlsFiles};

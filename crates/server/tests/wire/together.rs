@@ -1,5 +1,5 @@
-//! Answers that are sent together: each to whom it is for, whole, and without waiting for what is
-//! long.
+//! Batched responses: each reaches its own client, complete, and does not wait for a long
+//! statement.
 
 use spillway::{Mechanism, Settings};
 use spillway_server::ServerSettings;

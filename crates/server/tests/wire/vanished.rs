@@ -1,4 +1,4 @@
-//! A client that goes takes its statement along, whatever that does or waits for.
+//! When a client disconnects, its statement ends, whether it is computing or waiting.
 
 use spillway::Settings;
 use spillway_server::ServerSettings;

@@ -1,5 +1,5 @@
-//! What accounts may use, and when failed logins block them (QUOTA-1 to QUOTA-3, LOCKOUT-1 to
-//! LOCKOUT-3, ACCOUNT-4).
+//! The resource limits of accounts, and the block after failed logins (QUOTA-1 to QUOTA-3,
+//! LOCKOUT-1 to LOCKOUT-3, ACCOUNT-4).
 
 use std::time::Duration;
 

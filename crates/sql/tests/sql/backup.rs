@@ -1,4 +1,4 @@
-//! BACKUP TO.
+//! The statement BACKUP TO.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,4 @@
-//! Statements that change more rows than memory holds: all or nothing, in any way that they find
-//! their rows.
+//! Statements that change more rows than fit into memory. They are atomic, by every access path.
 
 use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};

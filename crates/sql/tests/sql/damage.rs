@@ -1,5 +1,5 @@
-//! The error that a client gets for damaged data: it names the table or index by its SQL name, and
-//! the place.
+//! The error for damaged data names the table or index by its SQL name, and the place of the
+//! damage.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

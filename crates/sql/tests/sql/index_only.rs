@@ -1,9 +1,9 @@
-//! Reading indexes alone changes no answer: guarantees COVERING-INDEX-1 to COVERING-INDEX-6 of
+//! Index-only scans change no result: guarantees COVERING-INDEX-1 to COVERING-INDEX-6 of
 //! `catalog/covering_index`.
 //!
-//! Two databases are given the same random tables, rows and changes; in one of them indexes are not
-//! read alone. Each random query is asked of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose
-//! what is run; a failure names its seed.
+//! Two databases get the same random tables, rows and changes, and one of them uses no index-only
+//! scans. Each random query runs on both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs,
+//! and a failure names its seed.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings};

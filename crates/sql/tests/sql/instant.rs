@@ -1,5 +1,5 @@
-//! Tables whose columns are changed while their rows stay as they were written: guarantees
-//! STORED-ROW-1 to STORED-ROW-6 of `catalog/stored_rows`.
+//! Instant changes of columns, which leave the stored rows as they are: guarantees STORED-ROW-1 to
+//! STORED-ROW-6 of `catalog/stored_rows`.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};

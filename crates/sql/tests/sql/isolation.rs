@@ -1,5 +1,5 @@
-//! What each isolation level lets a client see (DESIGN, D12), by the names of Adya, in the
-//! schedules of Hermitage. A statement that another session's lock holds up runs beside the others.
+//! The anomalies that each isolation level admits (DESIGN, D12), by Adya's names, in Hermitage's
+//! schedules. A statement that waits for another session's lock runs in its own thread.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What DEFAULT and CHECK may name (`planner/stored_expressions`, KEPT-1 and KEPT-2).
+//! The expressions that DEFAULT and CHECK accept (`planner/stored_expressions`, KEPT-1 and KEPT-2).
 
 use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};

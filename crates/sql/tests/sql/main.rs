@@ -1,5 +1,5 @@
-//! The SQL layer, tested through sessions. One binary, so that the tests of all files run beside
-//! each other.
+//! Tests of the SQL layer through sessions. They are one binary, so that the tests of all files run
+//! in parallel.
 #![allow(missing_docs)]
 
 mod account_limits;

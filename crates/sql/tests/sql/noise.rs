@@ -1,6 +1,6 @@
-//! Statements of the scripts with words taken out, doubled, swapped and put in from others:
-//! whatever comes, the session answers and goes on. `SPILLWAY_NOISE` says how many, `SPILLWAY_SEED`
-//! which.
+//! Statements of the scripts with words removed, doubled, swapped, and inserted from other
+//! statements. The session responds to each of them and continues. `SPILLWAY_NOISE` is the number
+//! of statements, `SPILLWAY_SEED` selects them.
 
 use crate::common::instance_of;
 use spillway::{Database, Settings};

@@ -1,5 +1,4 @@
-//! Indexes that are built while their table is read and written: guarantees ONLINE-BUILD-1 to
-//! ONLINE-BUILD-8 of `ddl/online`.
+//! Online index builds: guarantees ONLINE-BUILD-1 to ONLINE-BUILD-8 of `ddl/online`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

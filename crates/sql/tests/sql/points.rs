@@ -1,10 +1,9 @@
 //! Point reads give the results of the general path: guarantees POINT-READ-1 and POINT-READ-2 of
 //! `session/point`.
 //!
-//! Two databases are given the same tables, changes and queries; in one of them a statement about
-//! one row, by its key, goes the way of all statements. In each a reader is in and out of
-//! transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
-//! failure names its seed.
+//! Two databases get the same tables, changes and queries, and one of them has no point reads. In
+//! each, a reader begins and ends transactions while a writer makes changes. `SPILLWAY_SEED` and
+//! `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 use crate::common::instance_of;
 use spillway::{Database, Mechanism, Settings};

@@ -1,4 +1,4 @@
-//! DELETE of many rows, against DELETE of the same rows one by one.
+//! Compares a DELETE of many rows with a DELETE of the same rows one by one.
 
 use crate::common::{code, in_memory, run};
 use spillway_base::rng::Rng;

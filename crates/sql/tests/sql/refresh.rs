@@ -1,4 +1,4 @@
-//! Snapshots that move forward in place of error 1213 (`txn/transaction/refresh`), through SQL.
+//! Snapshots that move forward to avoid error 1213 (`txn/transaction/refresh`), through SQL.
 
 use crate::common::{code, in_memory, run};
 use spillway_sql::{Instance, Session};

@@ -1,5 +1,5 @@
-//! The rights that statements need. A user without the right runs each statement and gets the error
-//! that MySQL gives, and runs it again with that right and no other.
+//! The privileges that statements need. A user without the privilege runs each statement and gets
+//! MySQL's error, and then runs it with that privilege and no other.
 
 use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};

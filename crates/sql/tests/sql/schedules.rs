@@ -1,16 +1,17 @@
-//! Schedules of several clients, with each client's answers. Each `schedules/*.txt` holds some.
+//! Plays schedules of several clients and compares the results. Each `schedules/*.txt` holds some.
 //!
-//! A schedule begins with `schedule` and its name, then `levels`: it is played once at each of `rc`
+//! A schedule begins with `schedule` and its name, then `levels`. It is played once at each of `rc`
 //! (READ COMMITTED), `on` and `off` (REPEATABLE READ with that `innodb_snapshot_isolation`). A step
-//! is a client's name and what it sends. A client's first step begins a transaction, but of client
-//! `c`, which commits each statement. The tables `t`, `i` with an index of `v`, and `u` with a
-//! unique one, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). A step that waits for a row is
-//! left, and its client's next step comes once it has ended.
+//! is the name of a client and its statement. A client's first step begins a transaction. Client
+//! `c` instead commits each statement. The tables `t`, `i` with an index of `v`, and `u` with a
+//! unique index, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). If a step waits for a row, the
+//! other clients continue, and the next step of its client follows when it has ended.
 //!
-//! Under a step, `all= ` states the client's answer, or `LEVEL= ` the answer at one level: rows,
-//! `none`, `ok` with how many rows it affected, or `error` with the number; `waits, then` before
-//! that. `innodb= ` and `innodb.LEVEL= ` state InnoDB's answer if that differs.
-//! `tests/differential/isolation.py` plays the same files on both servers, and writes these lines.
+//! Below a step, `all= ` states the client's result, or `LEVEL= ` the result at one level: rows,
+//! `none`, `ok` with the number of affected rows, or `error` with the number; with `waits, then`
+//! before it if the step waited. `innodb= ` and `innodb.LEVEL= ` state InnoDB's result if that
+//! differs. `tests/differential/isolation.py` plays the same files on both servers, and writes
+//! these lines.
 
 use std::collections::HashMap;
 use std::sync::mpsc;

@@ -1,5 +1,5 @@
-//! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the
-//! lines it gave, behind `-- `. `SPILLWAY_REWRITE=1` writes what comes out.
+//! Runs SQL scripts and compares the results. Each `scripts/*.sql` holds statements, each followed
+//! by the lines of its result, after `-- `. `SPILLWAY_REWRITE=1` writes the present results.
 
 use std::path::PathBuf;
 

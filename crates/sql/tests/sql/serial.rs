@@ -1,9 +1,10 @@
-//! Random histories of SERIALIZABLE sessions, each of which must have a serial order that explains
-//! all that its clients were told: rows, duplicates of either key, affected rows (SSI-1 of `txn`).
+//! Random histories of SERIALIZABLE sessions. Each must have a serial order that explains all
+//! results that its clients got: rows, duplicates of either key, numbers of affected rows (SSI-1 of
+//! `txn`).
 //!
-//! Statements of several sessions take turns on one thread, so a seed is one history. A statement
-//! that would wait for a lock is left out: each session says which ids and values it may have
-//! locked.
+//! Statements of several sessions take turns on one thread, so a seed determines a history. The
+//! test skips a statement that might wait for a lock: it knows the ids and values that each session
+//! may have locked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! What several sessions at once may rely on: what is unique stays so, and nothing that one
-//! committed is undone by another.
+//! Concurrent sessions: unique values stay unique, and no session undoes a commit of another.
 
 use std::sync::Arc;
 use std::task::Waker;

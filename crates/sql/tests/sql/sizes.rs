@@ -1,4 +1,4 @@
-//! The reported sizes of tables are the space that they take.
+//! The reported sizes of tables are those of their extents and memtables.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What a database was opened with is shown by its variables, and cannot be set by them.
+//! Variables show the settings with which the database was opened, and cannot change them.
 
 use crate::common::{code, instance_of, run};
 use spillway::{CompactionKind, Compression, Database, Durability, Settings};

@@ -1,5 +1,5 @@
-//! Statements that nest: whatever can stand within itself, any number of times, wherever an
-//! expression may stand.
+//! Generates nested statements: each construct that can contain itself, nested to any depth, in
+//! each place for an expression.
 #![allow(dead_code)]
 
 /// The constructs in which an expression can be nested, as the text before it and the text after

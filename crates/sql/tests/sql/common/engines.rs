@@ -1,6 +1,5 @@
-//! The engine that the tests' tables are in. `SPILLWAY_ENGINE` chooses it: the name of an engine,
-//! or `MIXED`, which alternates from one CREATE TABLE to the next. Without it tables are in the
-//! default engine.
+//! Selects the engine of the tests' tables. `SPILLWAY_ENGINE` is the name of an engine, or `MIXED`,
+//! which alternates with each CREATE TABLE. Without it, tables are in the default engine.
 
 use std::borrow::Cow;
 use std::cell::Cell;

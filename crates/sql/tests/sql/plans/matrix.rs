@@ -1,10 +1,10 @@
-//! Every column type against every kind of constant: an index changes no answer.
+//! Compares every column type with every kind of constant: an index changes no result.
 //!
 //! Each table has one column and a twin without an index. The oracle is the comparison in the
-//! select list of the twin, where no plan can use it. The same comparisons are then asked in WHERE
-//! of the twin, of an index and of a primary key; with the constant on either side, as a literal
-//! and as a parameter. Exact numbers beside texts come from where doubles cannot tell neighbours
-//! apart.
+//! select list of the twin, where no plan can use it. The same comparisons then run in WHERE on the
+//! twin, on an index and on a primary key, with the constant on either side, as a literal and as a
+//! parameter. Exact numbers that are compared with texts are so large that doubles cannot
+//! distinguish neighbours.
 
 use crate::common::instance_of;
 use std::collections::BTreeSet;

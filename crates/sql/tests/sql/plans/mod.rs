@@ -1,13 +1,12 @@
-//! However a query finds its rows, it finds the same.
+//! A query returns the same rows by every access path.
 //!
-//! Random tables with indexes have twins with the same rows and no index. Each random query is
-//! asked of the tables, with and without hints about their indexes, and of the twins; and once more
-//! of the twins with every condition written as `(condition) IS TRUE`, which leaves a planner
-//! nothing to use: neither a range, nor an equality to join by. All answers must be equal as
-//! multisets; with ORDER BY and LIMIT, the keys must be those of the plain evaluation in order, and
-//! the rows some of its rows.
+//! Random tables with indexes have twins with the same rows and no index. Each random query runs on
+//! the tables, with and without index hints, and on the twins. It also runs on the twins in a plain
+//! form, with every condition written as `(condition) IS TRUE`, which leaves the planner no range
+//! and no equality to join by. All results must be equal as multisets. With ORDER BY and LIMIT, the
+//! keys must be those of the plain form in order, and the rows must be among its rows.
 //!
-//! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
+//! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 mod generate;
 mod matrix;

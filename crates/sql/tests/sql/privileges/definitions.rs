@@ -1,5 +1,5 @@
-//! Statements that define tables or tell of them, with each right alone and with all that they
-//! need.
+//! Statements that define or describe tables, with each needed privilege missing, and with exactly
+//! the needed privileges.
 
 use spillway_sql::Instance;
 

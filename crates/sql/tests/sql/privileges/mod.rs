@@ -1,8 +1,9 @@
-//! Every kind of statement, by users with every set of rights, with every way to name a table.
+//! Runs every kind of statement as users with every set of privileges, with every way to name a
+//! table.
 //!
-//! What a statement needs is written down beside it (`statements`), by what MySQL's manual says of
-//! it, and the answer is computed from that alone (`model`): the product's own ideas of rights are
-//! nowhere in it. Covers NEED-1 to NEED-4.
+//! The list of statements states the privileges that each one needs, after MySQL's manual
+//! (`statements`). The expected result follows from that list alone (`model`), and from nothing in
+//! the product. Covers NEED-1 to NEED-4.
 
 mod definitions;
 mod model;

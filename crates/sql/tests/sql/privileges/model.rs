@@ -1,5 +1,5 @@
-//! Which sets of rights there are, and which of them a need is met by. Nothing here asks the
-//! product.
+//! The sets of privileges, and the rule by which they satisfy needs. This module uses nothing of
+//! the product.
 
 /// The privileges for rows, by their letters.
 pub(crate) const RIGHTS: [(char, &str); 5] =

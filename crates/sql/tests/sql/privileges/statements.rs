@@ -1,5 +1,5 @@
-//! Statements, and what each needs on the table that it names as `{T}`, or `{N}` where it takes no
-//! alias.
+//! Statements, and the privileges that each one needs on its table, written as `{T}`, or as `{N}`
+//! where no alias is allowed.
 
 /// A statement and its needs. Each need lists the letters of privileges of which one is enough
 /// (`model`).
