@@ -110,8 +110,8 @@ impl Session {
         sink.ok(&self.outcome(Changed::default(), more))
     }
 
-    /// Ends a session, or only its statement. The session must have the same user, or the caller
-    /// the right to end any session.
+    /// Ends a session, or only its statement. The session must belong to the same user, unless the
+    /// caller may end any session.
     ///
     /// # Errors
     /// 1094 if no session has this number, 1095 if the user may not end it.

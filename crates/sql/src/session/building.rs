@@ -172,8 +172,8 @@ impl Build {
 }
 
 impl Instance {
-    /// Resumes builds that were cut off, or removes them if they had failed: in a thread, or at
-    /// once if the database has no threads of its own.
+    /// Removes builds that had failed before a crash or a shutdown, and resumes the others: in a
+    /// thread, or at once if the database has no threads of its own.
     pub(super) fn resume_builds(&self) -> Result<()> {
         let catalog = self.0.catalog.load_full();
         let closing = self.0.closing.clone();

@@ -1,4 +1,4 @@
-//! Compiled statements: parsed, checked for rights and tables, and bound once.
+//! Compiled statements: parsed, checked for privileges and tables, and bound once.
 //!
 //! A prepared statement keeps its compiled form. A text statement is identified by its shape
 //! (`parser/shape`): each session keeps the compiled forms of some shapes, and a shared cache keeps
@@ -47,7 +47,7 @@ impl RowStatement {
         }
     }
 
-    /// The statement as a point read, if it is no more than that.
+    /// The statement as a point read, if it is one.
     fn point(&self) -> Option<Point> {
         match self {
             RowStatement::Query(plan) => Point::of(plan),
@@ -92,7 +92,7 @@ pub(super) struct Compiled {
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::MetadataLockMode)>,
     pub(super) body: Deep<RowStatement>,
-    /// The statement as a point read, if it is no more than that.
+    /// The statement as a point read, if it is one.
     pub(super) point: Option<Point>,
     /// Whether the statement is brief.
     brief: bool,

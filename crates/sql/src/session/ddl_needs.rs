@@ -3,9 +3,9 @@
 //! The binder collects the needs of statements about rows (`privilege/needs`). Statements that
 //! define tables name the tables by path, without aliases; this module collects their needs before
 //! the statement does anything. `parser::path` makes the paths for this check and for the change
-//! itself, from the same name and the same current database, so both resolutions agree. Rights are
-//! held on databases, and a database cannot be renamed, so a table cannot leave the checked right
-//! between the check and the change. The binder also collects the needs of DEFAULT and CHECK
+//! itself, from the same name and the same current database, so both resolutions agree. Privileges
+//! are held on databases, and a database cannot be renamed, so the checked privilege still covers
+//! the table when the change runs. The binder also collects the needs of DEFAULT and CHECK
 //! expressions.
 
 use sqlparser::ast::{self, AlterTableOperation, ObjectType, Statement as S};

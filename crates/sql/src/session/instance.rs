@@ -432,8 +432,8 @@ impl Instance {
         self.0.version.load(Ordering::SeqCst)
     }
 
-    /// Makes merges write the rows of these tables in their newest version, once `since` is
-    /// durable.
+    /// Makes flushes and compactions write rows of these tables in the newest version, once `since`
+    /// is durable.
     fn have_rewritten<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>, since: Csn) {
         for table in tables {
             self.0.db.set_rewrite(table.rows(), since, Newest::of(table));

@@ -59,8 +59,8 @@ impl Instance {
     /// `host`.
     ///
     /// # Errors
-    /// 1045 if the account no longer exists, 3118 if it is locked, 1203 and 1226 if it has its
-    /// maximum of connections.
+    /// 1045 if the account no longer exists, 3118 if it is locked, 1203 and 1226 if it has the
+    /// maximum number of connections.
     pub fn connect(&self, account: &Account, host: &str, connection_id: u64) -> Result<Session> {
         let catalog = self.0.catalog.load();
         let denied = || {

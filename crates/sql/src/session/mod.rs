@@ -306,7 +306,7 @@ impl Session {
         Ok(())
     }
 
-    /// Rolls back, and resets the variables, prepared statements and locked tables.
+    /// Rolls back, resets the variables, and releases prepared statements and locked tables.
     pub fn reset(&mut self) {
         self.transaction.rollback();
         // The session keeps its account, even if there is a new account of that name.

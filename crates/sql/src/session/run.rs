@@ -31,8 +31,8 @@ const RESTARTS: usize = 100;
 
 /// How often a statement leaves its thread to wait for a row lock. Each time it starts over.
 const LEAVES: usize = 8;
-/// A statement leaves its thread for a read of a device only if it has left fewer than this many
-/// times, for either reason: for the block index, for the row, and once to look for a newer
+/// A statement that has left its thread this many times, for either reason, no longer leaves it for
+/// a read from a device. It needs up to three reads: the block index, the row, and a possible newer
 /// version.
 const LEAVES_FOR_READS: usize = 3;
 
@@ -190,9 +190,8 @@ impl Session {
                 locks.check_locked(&modes_of(&compiled.needs))?;
             }
             locks.use_tables(&compiled.tables, wait)?;
-            // No session can change the locked tables now. Another session may have changed them
-            // before they were locked. A catalog that is newer than `catalog` and older than the
-            // locks may have that change; one that is newer than the locks has changes of other
+            // No session can change the locked tables now, but one may have changed them before
+            // they were locked. A catalog that becomes newer after this check has changes of other
             // tables.
             if self.instance.catalog_version() <= catalog.version {
                 compiled.check(params)?;

@@ -113,7 +113,7 @@ impl SecurityContext {
         self.connected = Some(connected);
     }
 
-    /// Stops counting it.
+    /// Stops counting this session as a connection of the account.
     pub(super) fn disconnect(&mut self) {
         self.connected = None;
     }

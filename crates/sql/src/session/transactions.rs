@@ -222,8 +222,8 @@ impl TransactionState {
         self.commit()
     }
 
-    /// Commits the open transaction. Fails at once if the commit is refused; the caller waits for
-    /// the result.
+    /// Commits the open transaction. Fails if the commit is refused at once. Otherwise the caller
+    /// waits for the returned future.
     pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;

@@ -37,7 +37,7 @@ fn alter(one: &mut Session, number: u64) {
     run(one, &change(number));
 }
 
-/// Waits until the background thread has done something.
+/// Waits until the background thread has done its work.
 fn wait_until(is_done: impl Fn() -> bool) {
     for _ in 0..120_000 {
         if is_done() {
