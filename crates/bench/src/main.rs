@@ -137,7 +137,7 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench fill --order random --csv fill.csv  every second in a file
   make bench-fill                                    the same beside RocksDB")]
     Fill(FillArgs),
-    /// Gets and durable puts at a fixed rate, beside compactions and without
+    /// Gets and durable puts at a fixed rate, with background compactions and without
     #[command(after_help = "Examples:
   spillway-bench pressure --memory-mib 64 --seconds 5 --windows 1  a first impression
   spillway-bench pressure --gets 20000 --puts 2000                 at rates of your own

@@ -7,8 +7,8 @@ use spillway_base::thread::together;
 use spillway_bench::machine::resident_bytes;
 
 const BUDGET: usize = 48 << 20;
-/// The memory of threads, stacks, code and the heap's small allocations, whatever the budget; and
-/// the freed memory that the heap keeps for a while.
+/// The memory of threads, stacks, code and the heap's small allocations, for any budget, and the
+/// freed memory that the heap keeps for a while.
 const BASE: u64 = 32 << 20;
 /// The memory that several threads take at once before each has made other users evict (`Budget`,
 /// BUDGET-2).

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 const BUDGET: u64 = 128 * MIB;
-/// The memory that the process takes beside its budget, whatever that is.
+/// The memory that the process takes in addition to its budget, for any budget.
 const FIXED: u64 = 64 * MIB;
 const BOUND: u64 = BUDGET + BUDGET / 20 + FIXED;
 

@@ -260,8 +260,8 @@ fn keys_compare_as_values_do() {
     );
 }
 
-/// An exact part reads back as it was, whatever is before it in the buffer and after it in the key;
-/// no truncated part is read.
+/// An exact part reads back unchanged, for any bytes before it in the buffer and after it in the
+/// key. No truncated part is read.
 #[test]
 fn exact_parts_of_keys_are_read_back() {
     use crate::column::LobSize;

@@ -40,7 +40,7 @@ fn all_run_over_all_traces() {
         for subject in report.subjects() {
             let hits = report.median(&case, &subject, 0);
             let (least, most) = match case[1].as_str() {
-                // The share that fits, whatever is evicted.
+                // About the share of the blocks that fits into the cache, for any policy.
                 "uniform" => (7.0, 11.0),
                 "uniform, scan" => (5.0, 11.0),
                 _ => (30.0, 99.0),

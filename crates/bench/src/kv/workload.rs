@@ -28,7 +28,7 @@ pub enum Workload {
     FillSync,
     /// Gets of random keys that exist.
     ReadRandom,
-    /// Gets of keys that do not exist, each directly behind one that does; all rows are in data
+    /// Gets of keys that do not exist, each directly after one that does; all rows are in data
     /// files.
     ReadMissing,
     /// Seeks to random keys, reading ten pairs from each.
@@ -112,7 +112,7 @@ pub struct KvRow {
     pub latency_p99_us: f64,
     /// Processor time of the whole process, for each operation.
     pub cpu_us: f64,
-    /// Puts beside the reads of `readwhilewriting`; zero for the others.
+    /// Puts during the reads of `readwhilewriting`; zero for the others.
     pub written_per_s: f64,
     /// The checksum of everything read; equal for equal seeds.
     pub checksum: u64,

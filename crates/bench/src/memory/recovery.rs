@@ -15,13 +15,13 @@ use crate::recovery::{forget, read, report_and_wait, run_and_kill};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, Store};
 
-/// Opening after a kill, with and without a tail of the log behind the checkpoint.
+/// Opening after a kill, with and without a tail of the log after the checkpoint.
 #[derive(Args, Clone, Debug)]
 pub struct MemoryRecoveryArgs {
     /// Rows of the table, in MiB of their own bytes
     #[arg(long, default_value_t = 512)]
     pub data_mib: u64,
-    /// Updates behind the checkpoint, in MiB of their own bytes
+    /// Updates after the checkpoint, in MiB of their own bytes
     #[arg(long, default_value_t = 64)]
     pub tail_mib: u64,
     /// The rows
@@ -46,7 +46,7 @@ pub struct MemoryRecoveryArgs {
 enum RecoveryTask {
     /// Puts all rows and writes a checkpoint.
     Load,
-    /// Updates rows behind the checkpoint.
+    /// Updates rows after the checkpoint.
     Tail,
     /// Opens with this many threads, with the tail or without one.
     Open { threads: usize, tail: bool },

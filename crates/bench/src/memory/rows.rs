@@ -32,7 +32,7 @@ impl RowSizes {
 }
 
 /// Keys and values of a table: row `n` of write `w` has one possible value, so that a reader can
-/// tell a wrong row, a torn one and an old one.
+/// recognize a wrong row, a torn row and an old row.
 pub(super) struct StampedRows {
     key_bytes: usize,
     value_bytes: usize,

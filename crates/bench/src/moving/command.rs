@@ -29,7 +29,7 @@ pub struct MovingArgs {
     /// has no password. May be given more than once
     #[arg(long = "server", value_name = "NAME=SOCKET", value_parser = server)]
     pub servers: Vec<(String, PathBuf)>,
-    /// Memory budget of each store, in MiB; servers have what they were started with
+    /// Memory budget of each store, in MiB; servers use their own settings
     #[arg(long, default_value_t = 64)]
     pub memory_mib: usize,
     /// Size of the data, as a multiple of the memory

@@ -2,7 +2,7 @@
 
 use crate::measure::median;
 
-/// The last 1 in this many windows before a jump determine what is usual.
+/// The last 1 in this many windows before a jump determine the usual hit rate.
 const USUAL_PART: usize = 4;
 
 /// One window.

@@ -35,7 +35,7 @@ fn a_rate_is_not_passed() {
     let mut paced = args(dir.path());
     (paced.after, paced.rate, paced.limit) = (vec![400, 800], 8000, vec![1]);
     let report = paced.measure(&[&SpillwayStores::default()]).unwrap();
-    // There is no pause behind the last commit of 50 rows.
+    // There is no pause after the last commit of 50 rows.
     let most = 2.0 * 8000.0 * 400.0 / 350.0;
     assert!(report.rows().iter().all(|row| row.figures[4] <= most), "{:?}", report.rows());
 }

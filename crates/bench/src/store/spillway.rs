@@ -99,7 +99,7 @@ impl SpillwayStores {
             .collect()
     }
 
-    /// The given stores, with these inserted behind the first.
+    /// The given stores, with these inserted after the first.
     pub(crate) fn among<'a>(
         these: &'a [SpillwayStores],
         stores: &[&'a dyn Stores],

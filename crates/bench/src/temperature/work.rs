@@ -160,7 +160,7 @@ impl TemperatureWork<'_> {
                     return Err(format!("row {row} is missing"));
                 }
             } else {
-                // Inserts are behind all rows, with a place for each operation.
+                // Inserted rows follow all loaded rows, with a position for each operation.
                 let insert = what >= plan.mix[0] + plan.mix[1];
                 let row = if insert { plan.rows + half * plan.operations + place } else { row };
                 self.store.commit(&[(&key(row), self.values.of(row ^ place << 32))], false)?;

@@ -27,7 +27,7 @@ const KINDS: usize = TransactionKind::ALL.len();
 /// How a terminal treats its commits. There is no mode without a log: the library has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Acknowledgement {
-    /// Durable commits, several of which are in flight while the terminal goes on.
+    /// Durable commits, several of which are in flight while the terminal continues.
     Flight,
     /// Durable commits; the terminal waits for each.
     Wait,
@@ -269,7 +269,7 @@ fn counters(db: &Database) -> [f64; 2] {
     ["log_flushed_bytes_total", "stall_lock_total"].map(|name| metrics_sum(&metrics, &[name]))
 }
 
-/// Starts a thread with a name, by which profilers tell terminals from the load.
+/// Starts a thread with a name, by which profilers distinguish terminals from the load.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

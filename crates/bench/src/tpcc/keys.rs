@@ -32,8 +32,7 @@ pub(super) fn last_name(warehouse: u16, district: u8, last: &[u8; 16]) -> [u8; 1
     joined(&[&warehouse.to_be_bytes(), &[district], last])
 }
 
-/// A customer's entry in the index by names: names in the order in which clause 2.5.2.2 asks for
-/// them.
+/// A customer's entry in the index by names, in the order that clause 2.5.2.2 requires.
 pub(super) fn customer_name(
     at: (u16, u8),
     last: &[u8; 16],

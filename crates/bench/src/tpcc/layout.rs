@@ -101,7 +101,7 @@ impl<T: ColumnType> Column<T> {
     }
 }
 
-/// Declares a table's columns, one behind the other, as constants of a type, and `BYTES`, the size
+/// Declares a table's columns, one after the other, as constants of a type, and `BYTES`, the size
 /// of a row.
 macro_rules! layout {
     ($(#[$doc:meta])* $row:ident { $($columns:tt)* }) => {

@@ -17,9 +17,8 @@
 //! - **TPCC-5 (nothing is invented).** The tables have as many new orders and payments as a run
 //!   counted.
 //!
-//! Condition 11 speaks of the initial database: the delivered orders of each district are those
-//! that it began with. Here they are also those that deliveries counted in the district's
-//! customers.
+//! Condition 11 concerns the initial database: the delivered orders of each district are the
+//! initial ones. Here they also include those that deliveries counted in the district's customers.
 //!
 //! STOCK is two tables: one with the columns that change, one with the districts' texts and the
 //! data (clause 1.4.5 allows vertical partitioning). Silo and ERMIA do the same. All other tables

@@ -87,7 +87,7 @@ fn the_conditions_hold_after_a_crash() {
         let db = open(&disk);
         let tables = Tables::find(&db).unwrap();
         assert_eq!(checked(&db, &tables), (Violations::new(), results.acknowledged));
-        // Work goes on where it ended.
+        // The run continues where the previous one ended.
         let more = drive(&db, &tables, &plan(200)).unwrap();
         let (violations, changes) = checked(&db, &tables);
         assert_eq!(violations, Violations::new(), "{placement:?}");

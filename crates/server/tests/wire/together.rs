@@ -101,7 +101,7 @@ fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     let asked = 200;
     for _ in 0..asked {
         send(&mut slow, "SELECT pad FROM t WHERE id = 1");
-        // Usually the one worker had met it when it sent this response.
+        // Usually the only worker had already met the slow client when it sent this response.
         assert_eq!(root.run("SELECT n FROM t WHERE id = 1").one(), "7");
     }
     let sent = || figure(&server, "sent_bytes_total");

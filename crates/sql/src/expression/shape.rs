@@ -39,8 +39,7 @@ impl Typed {
         Typed { expr, ty, collation: Collation::Binary, nullable: self.nullable }
     }
 
-    /// The date or time itself of one that a function returned as text. The declared type remains
-    /// text.
+    /// Parses the date or time that a function returned as text. The declared type remains text.
     pub(crate) fn moment_of_text(self) -> Typed {
         let expr = Expr::Call(Scalar::MomentOf, vec![self.expr], Collation::Binary);
         Typed { expr, ..self }

@@ -1,8 +1,8 @@
-//! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, beside all other
-//! work.
+//! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, while all other work
+//! continues.
 //!
 //! The folder is on the server's machine. A backup copies everything to it, so the user must hold
-//! BACKUP_ADMIN or SUPER, whatever else the user may read. The backup belongs to no transaction: an
+//! BACKUP_ADMIN or SUPER, even if it may read all tables. The backup belongs to no transaction: an
 //! open transaction of the session continues, and its uncommitted changes are not in the backup.
 
 use std::path::Path;

@@ -381,7 +381,7 @@ fn a_table_larger_than_a_transaction_is_altered() {
     );
     assert_eq!(run(&mut one, "SELECT id FROM t WHERE n = 17").unwrap(), ["17"]);
     assert_eq!(spaces(&instance), 3);
-    // What fails leaves nothing behind.
+    // A failed statement leaves nothing behind.
     run(&mut one, "UPDATE t SET s = 'twice' WHERE id IN (5, 398)").unwrap();
     assert_eq!(code(&mut one, "CREATE UNIQUE INDEX once ON t (s)"), 1062);
     assert_eq!(code(&mut one, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (s(9))"), 1062);

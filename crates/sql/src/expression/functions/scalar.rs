@@ -242,7 +242,7 @@ scalars! {
 }
 
 impl Scalar {
-    /// Whether its text or its bytes have the collation of a literal, whatever its arguments have.
+    /// Whether the result is text or bytes with the collation of a literal, for any arguments.
     pub(crate) fn makes_literals(self) -> bool {
         match self {
             Scalar::Converted | Scalar::Encoded | Scalar::BytesText | Scalar::RegexpReplace => {
