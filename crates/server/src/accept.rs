@@ -1,4 +1,5 @@
-//! Handles clients that cannot be accepted.
+//! Failures of `accept`: which of them mean only that the client has gone, and the pause after any
+//! other.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -6,10 +7,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The pause after accepting a client failed for lack of descriptors or memory.
+/// The pause after an accept that failed for lack of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits for a while. Returns whether the other end of `woken` was closed meanwhile.
+/// Pauses. Returns whether the other end of `woken` was closed meanwhile.
 pub(crate) fn pause(woken: &UnixStream) -> bool {
     let mut wait = [PollFd::new(woken, PollFlags::IN)];
     let a_while = Timespec::try_from(ACCEPT_PAUSE).ok();

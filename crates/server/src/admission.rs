@@ -11,14 +11,14 @@
 //!   authenticated connections; `root` may have one more. An unauthenticated connection never takes
 //!   one of these places. A login past the limit gets error 1040.
 //! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, or
-//!   [`UNAUTHENTICATED_MIN`] if that is more, are unauthenticated at once. One more is admitted,
-//!   too: to make room, the server closes the oldest unauthenticated connection of the source that
-//!   has the most of them.
+//!   [`UNAUTHENTICATED_MIN`] if that is more, are unauthenticated at once. If there are that many,
+//!   a newcomer gets in nevertheless: the server closes the oldest unauthenticated connection of
+//!   the source that has the most of them. A source is an address, or the Unix socket.
 //! - **ADMISSION-3 (bounded).** A connection that ADMISSION-2 closes keeps its socket until a
-//!   worker has released it. At most as many connections as ADMISSION-2 allows are in that state; a
-//!   newcomer beyond that gets error 1040.
-//! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted separately.
-//!   They neither take places of other connections nor lose their own to them. At most
+//!   worker has released it. The number of such connections has the same bound as ADMISSION-2
+//!   gives; at that bound, a newcomer gets error 1040.
+//! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted separately:
+//!   they take no places of other connections, and other connections take none of theirs. At most
 //!   [`ADMIN_MAX`] are authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.
 //! - **ADMISSION-5 (released).** A place is free again however its connection ends, including by a
 //!   panic.
@@ -35,8 +35,7 @@ use spillway_sql::SqlError;
 
 use crate::transport::Raw;
 
-/// The unauthenticated connections that are always admitted, even if the server may have fewer
-/// connections.
+/// The least bound of unauthenticated connections, for a server with a smaller `max_connections`.
 pub(crate) const UNAUTHENTICATED_MIN: usize = 16;
 /// The most authenticated connections over the admin socket.
 pub(crate) const ADMIN_MAX: usize = 64;
@@ -50,7 +49,7 @@ pub(crate) enum Entrance {
     Admin,
 }
 
-/// Where unauthenticated connections come from: an IPv4 address, the first 64 bits of an IPv6
+/// The source of an unauthenticated connection: an IPv4 address, the first 64 bits of an IPv6
 /// address, or a Unix socket. One client usually has all addresses that share these 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct AdmissionSource(Option<IpAddr>);
@@ -66,7 +65,7 @@ impl From<Option<IpAddr>> for AdmissionSource {
     }
 }
 
-/// Unauthenticated connections by their source. Ids rise, so the smallest is the oldest.
+/// Unauthenticated connections by their source. Later connections have larger ids.
 #[derive(Default)]
 struct Unauthenticated {
     by_source: HashMap<AdmissionSource, BTreeSet<u64>>,
@@ -99,7 +98,7 @@ impl Unauthenticated {
         new.map(|new| self.by_count.insert(new));
     }
 
-    /// The oldest connection of the source with the most.
+    /// Removes and returns the oldest connection of the source that has the most.
     fn take_oldest_of_busiest(&mut self) -> Option<u64> {
         let (_, Reverse(id), source) = *self.by_count.last()?;
         self.remove(source, id);
@@ -123,7 +122,7 @@ struct Open {
     stage: AdmissionStage,
 }
 
-/// The connections of one entrance.
+/// The connections over one entrance.
 #[derive(Default)]
 struct Counted {
     unauthenticated: Unauthenticated,
@@ -201,7 +200,7 @@ pub(crate) fn too_many() -> SqlError {
     SqlError::new(1040, "Too many connections")
 }
 
-/// The most unauthenticated connections of an entrance.
+/// The bound of unauthenticated connections over an entrance.
 pub(crate) fn unauthenticated_max(entrance: Entrance, connections_max: usize) -> usize {
     match entrance {
         Entrance::Public => connections_max.max(UNAUTHENTICATED_MIN),
@@ -246,15 +245,15 @@ impl Admission {
             }
         }
         drop(connections);
-        // Its worker finds the end of the stream, whatever it waits for.
+        // Whatever the closed connection's worker waits for, it then finds the end of the stream.
         closed.iter().for_each(|raw| raw.close());
         let slot = Slot { admission: self.clone(), id, entrance, _charge: charge() };
         Ok(Admitted { slot, evicted: evicted.len() })
     }
 
-    /// Gives a client that has logged in its place among the authenticated (ADMISSION-1), and
-    /// returns their number. A client without a slot, such as one within this process, needs no
-    /// place.
+    /// Counts a client that has logged in as authenticated (ADMISSION-1), and returns the number of
+    /// authenticated connections. A client without a slot, such as one within this process, is not
+    /// counted.
     pub(crate) fn authenticate(
         &self,
         id: u64,
@@ -308,8 +307,8 @@ impl Admission {
         self.connections.lock().open.get(&id).map(|open| open.raw.clone())
     }
 
-    /// Ends the connections once their responses are sent, and closes those that take longer than
-    /// `wait`. Returns whether all were released.
+    /// Ends all connections: each once its response is sent, or after `wait`. Returns whether all
+    /// were released.
     pub(crate) fn end(&self, wait: Duration) -> bool {
         let mut connections = self.connections.lock();
         connections.open.values().for_each(|open| open.raw.wake());

@@ -120,8 +120,8 @@ pub(crate) fn read_change_user(payload: &[u8], capabilities: u32) -> Option<Hell
     Some(Hello { capabilities, extended: 0, collation, user, answer, database, plugin })
 }
 
-/// Whether text in a collation's character set is valid UTF-8 without conversion, or bytes. The
-/// numbers are MySQL's, to which MariaDB adds: from 1024 on those without padding, and from 2048 on
+/// Whether text of a collation's character set is valid UTF-8 without conversion, or is bytes. The
+/// numbers are MySQL's. MariaDB adds, from 1024 on, collations without padding, and from 2048 on,
 /// those of newer Unicode versions.
 pub(crate) fn is_utf8(collation: u16) -> bool {
     match collation {
@@ -136,7 +136,7 @@ pub(crate) fn is_utf8(collation: u16) -> bool {
 }
 
 fn same(a: &[u8], b: &[u8]) -> bool {
-    // Compare every byte, so that the time taken reveals nothing.
+    // Compare every byte, so that the duration does not depend on where the first difference is.
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 

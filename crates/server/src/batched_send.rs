@@ -11,7 +11,7 @@
 //!   accepts at once.
 //! - **BATCHED-SEND-2.** When [`BatchedSend::send`] returns, the kernel no longer uses any memory
 //!   that was passed to it.
-//! - **BATCHED-SEND-3.** The result for each client is what `send` would have returned.
+//! - **BATCHED-SEND-3.** The result for each client is what a separate `send` would have returned.
 //! - **BATCHED-SEND-4.** If the kernel does not support rings, has no free ring, or refuses a
 //!   submission, each response is sent with a separate call.
 #![allow(unsafe_code)] // A leaf: the system reads memory whose address it gets.
@@ -27,7 +27,7 @@ use crate::transport::Raw;
 
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// Bytes for a client, and the number of them that its socket took.
+/// Bytes for a client, and the number of them that its socket accepted.
 pub(crate) struct PendingSend<'a> {
     raw: &'a Raw,
     bytes: &'a [u8],
@@ -39,12 +39,12 @@ impl<'a> PendingSend<'a> {
         PendingSend { raw, bytes, sent: None }
     }
 
-    /// The number of bytes that were taken; zero before the send.
+    /// The number of bytes that the socket accepted; zero before the send.
     pub(crate) fn sent(&self) -> Result<usize, Errno> {
         self.sent.unwrap_or(Ok(0))
     }
 
-    /// Sends it with a separate system call.
+    /// Sends the bytes with a system call of their own.
     pub(crate) fn send(&mut self) {
         self.sent = Some(send(self.raw, self.bytes, FLAGS));
     }
@@ -57,12 +57,12 @@ pub(crate) struct BatchedSend {
 }
 
 impl BatchedSend {
-    /// For at most `most` sends at once.
+    /// A sender of at most `most` responses at once.
     pub(crate) fn new(most: u32) -> BatchedSend {
         BatchedSend { most, ring: ring(most) }
     }
 
-    /// Sends to each client as much as its socket takes.
+    /// Sends to each client as much as its socket accepts.
     pub(crate) fn send(&mut self, sends: &mut [PendingSend<'_>]) {
         if sends.len() > 1
             && let Some(ring) = &mut self.ring
@@ -77,16 +77,16 @@ impl BatchedSend {
     }
 }
 
-/// A ring, or `None` if the system has none.
+/// A ring, or `None` if the kernel provides none.
 fn ring(most: u32) -> Option<IoUring> {
-    // No work is left for later here, so the system need not prepare to interrupt the thread for
-    // it.
+    // This thread submits and completes all sends within its calls, so the kernel need not
+    // interrupt it for completions.
     let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(most);
     quiet.or_else(|_| IoUring::new(most)).ok()
 }
 
-/// Submits as many sends as the ring has places. Returns whether the ring can be used again: not if
-/// the system left some of them in it.
+/// Submits as many sends as the ring has entries. Returns whether the ring can be used again: not
+/// if the kernel left some of them in it.
 fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
     let mut pushed = 0;
     for pending_send in sends.iter() {
@@ -94,19 +94,19 @@ fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
         let len = u32::try_from(pending_send.bytes.len()).unwrap_or(u32::MAX);
         let send =
             opcode::Send::new(fd, pending_send.bytes.as_ptr(), len).flags(FLAGS.bits() as i32);
-        // SAFETY: the bytes and the socket are borrowed until this function returns, which it does
-        // when all that the system took of these is completed.
+        // SAFETY: the bytes and the socket are borrowed until this function returns, and it returns
+        // only once every send that the kernel took is completed.
         if unsafe { ring.submission().push(&send.build().user_data(pushed as u64)) }.is_err() {
             break;
         }
         pushed += 1;
     }
     let mut completed = 0;
-    // A send that must not wait is complete when the call returns. The loop waits only in case a
-    // system behaves differently.
+    // A send that must not wait is complete when the call returns. The loop waits only for a kernel
+    // that behaves differently.
     let mut wait_for = 0;
     loop {
-        // The ring reports what was done, even if the call fails.
+        // The completion queue says what was done, even if the call fails.
         let _ = ring.submit_and_wait(wait_for);
         for completion in ring.completion() {
             let sent = completion.result();
@@ -135,8 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// With rings, if the system has them: the best kind, and the kind of older systems; and
-    /// without rings.
+    /// Senders with each kind of ring that the kernel has, the newer and the older kind, and one
+    /// without a ring.
     fn senders() -> [BatchedSend; 3] {
         let older = IoUring::new(4).ok();
         [
@@ -152,7 +152,7 @@ mod tests {
         (listener.accept().unwrap().0, theirs)
     }
 
-    /// BATCHED-SEND-3, BATCHED-SEND-4: more sends than a ring has places, some of which fail.
+    /// BATCHED-SEND-3, BATCHED-SEND-4: more sends than a ring has entries, some of which fail.
     #[test]
     fn batched_send_3_each_is_sent_its_own_or_told_why_not() {
         for mut post in senders() {
@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-4: a ring from which the system takes nothing is not used again. The sends in
-    /// it are still made, once.
+    /// BATCHED-SEND-4: a ring from which the kernel takes nothing is not used again. The sends in
+    /// it are made once, with separate calls.
     #[test]
     fn batched_send_4_what_a_ring_keeps_is_sent_without_it() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
@@ -204,9 +204,9 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-2: after the call returns, the memory of the sends has other bytes, whether
-    /// all, some or nothing was sent. The system must send these to no client, even when there is
-    /// room and it is called again.
+    /// BATCHED-SEND-2: the memory of the sends is overwritten after the call, whether all, some or
+    /// nothing was sent. The kernel must not send the new bytes, even when a socket has room and
+    /// the ring is entered again.
     #[test]
     fn batched_send_2_nothing_is_looked_at_once_it_returns() {
         for mut post in senders() {
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-2: entries that the system did not take are no longer in the ring when it takes
+    /// BATCHED-SEND-2: entries that the kernel did not take are no longer in the ring when it takes
     /// entries again.
     #[test]
     fn batched_send_2_what_a_ring_keeps_is_forgotten() {
@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    /// BATCHED-SEND-1: a client that takes no more is not waited for, and one that takes less is
-    /// sent that much.
+    /// BATCHED-SEND-1: the sender does not wait for a client whose socket is full, and sends as
+    /// much as a socket has room for.
     #[test]
     fn batched_send_1_each_is_sent_what_it_takes_at_once() {
         for mut post in senders() {

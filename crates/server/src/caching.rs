@@ -1,8 +1,9 @@
 //! The exchange of `caching_sha2_password`.
 //!
-//! The stored hash of a password is not enough to check a client's fast answer: that needs
-//! SHA256(SHA256(password)). The server keeps this hash in memory after the first login in which it
-//! received the password itself.
+//! A client first sends a *fast answer*: a hash of the password and the server's nonce. To check
+//! it, the server needs SHA256(SHA256(password)), which it cannot compute from the stored hash. The
+//! server keeps this value in memory after the first login in which it received the password
+//! itself.
 //!
 //! # Guarantees
 //!
@@ -11,8 +12,8 @@
 //!   a Unix socket, or encrypted with a public key of this process. A password in clear text over
 //!   an open network is refused, whether or not it is right.
 //! - **CACHING-2 (the fast answer).** A fast answer is accepted only for the password that is
-//!   stored now. After a change of the password, or if the account was dropped and created again,
-//!   the server asks for the password itself.
+//!   stored now. After the password was changed, or the account was dropped and created again, the
+//!   server asks for the password itself.
 //! - **CACHING-3 (strangers).** For a name without an account, the exchange is the same and takes
 //!   as long, and the login fails.
 
@@ -39,11 +40,11 @@ const WANTS_KEY: &[u8] = &[2];
 /// SHA256(SHA256(password)).
 type Twice = [u8; 32];
 
-/// The passwords that the server has seen since its start, as hashes, and its key.
+/// The server's key, and SHA256(SHA256(password)) for the passwords that it has received.
 #[derive(Default)]
 pub(crate) struct Caching {
-    /// By name and host: the stored hash when the password was seen, and the hash that checks fast
-    /// answers.
+    /// By name and host of the account: the stored hash at the time of the login, and the value
+    /// that checks fast answers.
     seen: Mutex<HashMap<(String, String), (Vec<u8>, Twice)>>,
     /// Created when the first client requests it; `None` if it could not be created.
     key: OnceLock<Option<PasswordKey>>,
@@ -89,10 +90,11 @@ fn account(user: &UserDef) -> (String, String) {
 }
 
 impl Caching {
-    /// The hash that checks an account's fast answer, if its password was seen (CACHING-2).
+    /// The value that checks an account's fast answer, if the server has received the password that
+    /// is stored now (CACHING-2).
     fn twice(&self, user: &UserDef) -> Option<Twice> {
         let seen = self.seen.lock();
-        // The salt distinguishes a password from the same one that was set again.
+        // The stored hash includes a salt, so it changes even if the same password is set again.
         seen.get(&account(user))
             .filter(|(stored, _)| *stored == user.stored)
             .map(|(_, twice)| *twice)
@@ -102,7 +104,7 @@ impl Caching {
         let mut seen = self.seen.lock();
         let (_, accounts) = instance.accounts_with(CACHING);
         if seen.len() as u64 > accounts {
-            // Some accounts no longer exist.
+            // More entries than accounts: some of the accounts no longer exist.
             seen.clear();
         }
         let twice = Sha256::digest(Sha256::digest(password)).into();
@@ -114,8 +116,8 @@ impl Caching {
     }
 }
 
-/// Continues the exchange with a client, whose fast answer to `nonce` is `answer`, until it is
-/// known whether it knows the password of a user. Without a user it acts the same way.
+/// Continues the exchange with a client whose fast answer to `nonce` is `answer`. Returns whether
+/// the client knows the user's password. Without a user, the exchange is the same (CACHING-3).
 pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
     (caching, instance): (&Caching, &Instance),
@@ -145,7 +147,8 @@ pub(crate) fn prove<T: Transport>(
             packets.send()?;
             packets.read(&mut sent)?;
         }
-        // A password in clear has another length than an encrypted one, or does not decrypt.
+        // A password in clear text does not decrypt: its length or its bytes are not those of a
+        // ciphertext.
         let key = caching.key.get().and_then(Option::as_ref);
         let opened = key.and_then(|key| {
             key.private.oaep_decrypt_with_rng::<Sha1, _>(&mut SystemRandom, &sent).ok()

@@ -26,7 +26,7 @@ pub(crate) fn put_len(out: &mut Vec<u8>, number: u64) {
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_len(out, bytes.len() as u64);
     if bytes.len() > LARGE {
-        // Exactly this much, because the buffer is sent and freed at once.
+        // Exactly this much, because the buffer is freed once it is sent.
         out.reserve_exact(bytes.len());
     }
     out.extend_from_slice(bytes);

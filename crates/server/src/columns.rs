@@ -57,7 +57,7 @@ fn type_code(ty: &ColumnType) -> u8 {
         ColumnType::Char(_) | ColumnType::Binary(_) | ColumnType::Enum(_) | ColumnType::Set(_) => {
             254
         }
-        // The type of NULL itself.
+        // What the protocol calls the type of NULL.
         ColumnType::VarBinary(0) => 6,
         ColumnType::VarChar(_) | ColumnType::VarBinary(_) => 253,
         ColumnType::Text(_) | ColumnType::Blob(_) => 252,
@@ -160,11 +160,11 @@ pub(crate) fn put_column(out: &mut Vec<u8>, column: &ResultColumn) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Longer sets of definitions are not kept, but encoded each time as they are sent.
+/// Definitions longer than this are not kept, but encoded each time.
 const KEPT_MAX: usize = 32 << 10;
 
-/// The columns of a statement's last result. If the next result has the same columns, their encoded
-/// definitions are reused.
+/// The columns of a statement's last result, with their encoded definitions, which the next result
+/// reuses if it has the same columns.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Vec<ResultColumn>,
@@ -176,7 +176,7 @@ pub(crate) struct Columns {
     pub(crate) sent: bool,
     /// Whether the previous result had the same columns. Only then are definitions worth keeping.
     again: bool,
-    /// The plan to which they belong, if it is known.
+    /// The plan to which these columns belong, if it is known.
     plan: Option<PlanId>,
 }
 
@@ -197,8 +197,8 @@ impl Columns {
         &self.forms
     }
 
-    /// The definitions as packets, the first with this number; empty if they are not worth keeping,
-    /// or too many.
+    /// The definitions as packets, the first numbered `first`; empty if they are not kept, because
+    /// the previous result had other columns, or because they are too many or too long.
     pub(crate) fn packets(&mut self, first: u8) -> &[u8] {
         if self.first != first {
             self.packets.clear();

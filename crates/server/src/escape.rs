@@ -1,4 +1,4 @@
-//! Statements that are not UTF-8: clients put binary data into quoted literals.
+//! Converts statements that are not UTF-8: clients put binary data into quoted literals.
 
 use spillway_sql::SqlError;
 
@@ -58,7 +58,7 @@ fn put_text(out: &mut String, bytes: &[u8]) -> Result<(), SqlError> {
 }
 
 fn put_hexadecimal(out: &mut String, content: &[u8]) {
-    // A hexadecimal literal already is what the introducer makes of it.
+    // A hexadecimal literal is a binary string already, so the introducer is dropped.
     const INTRODUCER: &str = "_binary";
     let before = out.trim_end();
     let cut = before.len().saturating_sub(INTRODUCER.len());

@@ -1,4 +1,4 @@
-//! Entrances for fuzzers: a client that is made of bytes, served without a socket.
+//! Entry points for fuzzers: a server without sockets, and a client that sends the fuzzer's bytes.
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::login::Peer;
 use crate::server::{ServerSettings, Shared};
 use crate::transport::{Security, Transport};
 
-/// A server that is fed bytes.
+/// A server that reads its clients' bytes from memory.
 pub struct Fed(Arc<Shared>);
 
 /// The bytes that a client sends and receives.
@@ -86,7 +86,7 @@ impl Fed {
         let peer = Peer { id: 1, address: None, entrance: Entrance::Public };
         let mut client = Client::greet(script, self.0.clone(), peer, Waker::noop().clone());
         let mut step = Step::Again;
-        // It never waits: if no bytes come at once, the input has ended.
+        // The client never waits: if no more bytes are available, its input has ended.
         while !matches!(step, Step::End | Step::Waits(_)) {
             step = match step {
                 Step::Commits(commit) => {
@@ -101,7 +101,7 @@ impl Fed {
         while let Some((head, after)) = rest.split_first_chunk::<4>() {
             let len = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
             assert!(len <= after.len(), "a packet of {len} bytes has {}", after.len());
-            // The client's packets are not in the output, and each command restarts the numbers.
+            // `output` has only the server's packets, and each command restarts the packet numbers.
             let due = [0, 1, next, next.wrapping_add(1)];
             assert!(due.contains(&head[3]), "packet {} after {next}", head[3]);
             next = head[3].wrapping_add(1);

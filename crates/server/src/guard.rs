@@ -9,9 +9,9 @@
 //!   further attempts are refused as if their password were wrong. At most [`KEPT_MAX`] pairs of
 //!   account and source are remembered; the pair with the oldest attempt is forgotten first.
 //!
-//! The delay does not depend on whether the account exists. It applies to an account and a source
-//! together. So nobody can keep the account's own users at other addresses out, and no client of
-//! the public socket can keep administrators out of the admin socket.
+//! The delay is the same whether or not the account exists. It applies to one account and one
+//! source. So an attacker cannot lock out the account's users at other addresses, and no client of
+//! the public socket can lock administrators out of the admin socket.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,10 +22,10 @@ use spillway_base::clock;
 
 use crate::admission::Entrance;
 
-/// The consecutive failures without a delay, because users mistype.
+/// The consecutive failures without a delay: users mistype.
 const FREE: u32 = 3;
 const DELAY_MIN: Duration = Duration::from_millis(100);
-/// The longest delay; clients give up a login after some ten seconds.
+/// The longest delay. Clients give up a login after some ten seconds.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 const WAITING_MAX: u32 = 4;
 const KEPT_MAX: usize = 10_000;
@@ -49,13 +49,14 @@ struct Tries {
 #[derive(Default)]
 pub(crate) struct Guard(Mutex<HashMap<GuardKey, Tries>>);
 
-/// An admitted attempt. It ends with [`Attempt::ended`], or else counts as failed.
+/// An attempt that may be checked after [`Attempt::wait`]. If it ends without [`Attempt::ended`],
+/// it counts as failed.
 pub(crate) struct Attempt<'g> {
     guard: &'g Guard,
     key: GuardKey,
     /// How long to wait before the password is checked.
     pub(crate) wait: Duration,
-    /// Whether it is among [`Tries::waiting`].
+    /// Whether this attempt is counted in [`Tries::waiting`].
     is_counted: bool,
     ended: bool,
 }
@@ -87,7 +88,7 @@ impl Guard {
             return None;
         }
         tries.waiting += 1;
-        // Attempts that come meanwhile wait for it.
+        // Attempts that begin meanwhile wait until this one was checked.
         tries.free_at = tries.free_at.max(now) + delay(tries.failures);
         Some(attempt(key, wait.min(DELAY_MAX), true))
     }
@@ -181,7 +182,7 @@ mod tests {
         }
         let key = (HERE, "root".into());
         assert_eq!(guard.0.lock()[&key].failures, FREE);
-        // Attempts that left while they waited leave room for others.
+        // An attempt that was given up while it waited makes room for another.
         let now = guard.0.lock()[&key].free_at - MS;
         for _ in 0..=WAITING_MAX {
             assert!(!guard.begin(HERE, "root", now).unwrap().wait.is_zero());
@@ -199,8 +200,8 @@ mod tests {
         assert_eq!(waits, [100 * MS, 200 * MS, 300 * MS, 400 * MS]);
     }
 
-    /// Attempts that began before any had failed do not count as waiting, and their end makes no
-    /// room for more.
+    /// Attempts that began before the first failure do not wait, so they are not counted as
+    /// waiting, and their end makes no room for more.
     #[test]
     fn guard_2_attempts_without_a_wait_make_no_room_for_others() {
         let guard = Guard::default();

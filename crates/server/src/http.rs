@@ -4,12 +4,12 @@
 //! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, a deadline for the request,
 //! and a deadline for each [`PIECE`] of the response. So a client that sends slowly or does not
 //! read costs the others nothing. If every place is taken, the server closes the oldest connection,
-//! except one whose page is being made. HTTP libraries are no alternative: they read requests of
-//! any length, wait for clients without limit, or bring a runtime.
+//! except one whose page is being made. HTTP libraries do not fit: they read requests of any
+//! length, wait for clients without limit, or bring a runtime.
 //!
-//! A page that takes long is made on a separate thread, one at a time, so the server answers other
-//! clients meanwhile. The page is sent in pieces as it is made, and few pieces wait for the client
-//! (`outlet`), so the whole page is never in memory.
+//! A page that takes long is made on a separate thread, so that the server answers other clients
+//! meanwhile; only one page is made at a time. The page is sent in pieces while it is made, and
+//! only a few pieces may wait for the client (`outlet`), so the whole page is never in memory.
 
 mod outlet;
 
@@ -49,7 +49,7 @@ impl Page {
         Page { status, content_type: "text/plain; charset=utf-8", body: body.into() }
     }
 
-    /// The head of its response.
+    /// The head of the response.
     fn head(&self) -> String {
         let allow = if self.status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
         let length = format!("Content-Length: {}\r\n{allow}", self.body.len());
@@ -61,7 +61,7 @@ fn head(status: &str, content_type: &str, more: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{more}Connection: close\r\n\r\n")
 }
 
-/// The response to a request.
+/// What to answer to a request.
 pub(crate) enum Reply {
     /// A complete page.
     Page(Page),
@@ -76,7 +76,7 @@ pub(crate) type Maker = Box<dyn FnOnce(Outlet) + Send>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) path: &'a str,
-    /// The query after the path, without the question mark.
+    /// The part of the target after the question mark.
     pub(crate) query: &'a str,
     /// The name by which the client addresses the server, if it sends one.
     pub(crate) host: Option<&'a str>,
@@ -151,7 +151,7 @@ impl Listener {
             let now = clock::now();
             clients.retain(|client| now < client.deadline);
             let Some(mut ready) = self.wait(&clients, now) else { return };
-            // In the order of the clients; the last one is for new clients.
+            // The results are in the order of the clients; the last one is for the listener.
             let comes = ready.pop().unwrap_or(false);
             let mut ready = ready.into_iter();
             let within = self.within;
@@ -166,7 +166,8 @@ impl Listener {
         }
     }
 
-    /// Waits until a client can continue, and returns which ones can. `None` when the server ends.
+    /// Waits until some client can continue, and returns for each whether it can. `None` when the
+    /// server ends.
     fn wait(&self, clients: &[HttpClient], now: Duration) -> Option<Vec<bool>> {
         let accepting = self.resume <= now;
         let mut waits =
@@ -188,7 +189,8 @@ impl Listener {
             return None;
         }
         if ready.next() == Some(true) {
-            // Read this before checking for pieces, so that later pieces make it readable again.
+            // Read this before checking for pieces, so that a piece that is made later makes it
+            // readable again.
             let _ = (&self.news).read(&mut [0; PART]);
         }
         let mut ready: Vec<bool> = ready.collect();
@@ -205,8 +207,8 @@ impl Listener {
                 let Ok(to) = stream.set_nonblocking(true).and_then(|()| stream.local_addr()) else {
                     return;
                 };
-                // Head and body are written one after the other. Without this the body may wait
-                // until the client has acknowledged the head.
+                // Head and body are separate writes. Without this option the kernel may hold the
+                // body back until the client has acknowledged the head.
                 let _ = stream.set_nodelay(true);
                 if clients.len() == PLACES {
                     let oldest = clients.iter().position(|client| !client.is_kept_waiting());
@@ -224,9 +226,9 @@ impl Listener {
 /// Answers requests.
 struct Desk {
     pages: Pages,
-    /// Written to when a piece has been made.
+    /// Written to when a piece of a page has been made.
     made: UnixStream,
-    /// The holder of the second reference is having its page made. No other page is made meanwhile.
+    /// One more reference exists while a page is being made; then no other page is begun.
     permit: Arc<()>,
     /// The thread that made the last page.
     maker: Option<JoinHandle<()>>,
@@ -266,7 +268,7 @@ impl Desk {
     /// The response if the page cannot be made.
     fn make(&mut self, maker: Maker, with_body: bool, is_chunked: bool) -> Result<Answer, Page> {
         let busy = |why: &str| Page::text("503 Service Unavailable", why);
-        // Only this thread hands it out, so no other thread takes it in between.
+        // Only this thread creates such a reference, so none appears in between.
         if Arc::strong_count(&self.permit) > 1 {
             return Err(busy(BUSY));
         }
@@ -279,7 +281,7 @@ impl Desk {
         Ok(Answer { coming: Some(pieces), ..Answer::default() })
     }
 
-    /// Waits for the thread that made the last page, which has nothing more to do.
+    /// Joins the thread that made the last page and has nothing more to do.
     fn join(&mut self) {
         if let Some(maker) = self.maker.take() {
             // The panic hook has reported a panic in it.
@@ -295,23 +297,23 @@ impl Drop for Desk {
 }
 
 enum RequestStage {
-    /// The bytes of its request so far.
+    /// The client has sent these bytes of its request.
     Asks(Vec<u8>),
     IsTold(Answer),
-    /// It has its answer. Further bytes from it are read and dropped, because closing a connection
-    /// with unread bytes may discard the answer.
+    /// The client has its answer. The server reads and drops what else the client sends, because
+    /// closing a connection with unread bytes may discard the answer.
     Leaves,
 }
 
-/// An answer that is being sent.
+/// An answer, while it is sent.
 #[derive(Default)]
 struct Answer {
     piece: Vec<u8>,
-    /// The bytes of that piece that were sent.
+    /// How many bytes of the current piece were sent.
     sent: usize,
-    /// The next pieces.
+    /// The following pieces that are made.
     next: VecDeque<Vec<u8>>,
-    /// The pieces after those, as they are made.
+    /// Delivers the pieces that are still being made.
     coming: Option<Receiver<Vec<u8>>>,
 }
 
@@ -337,7 +339,7 @@ impl Answer {
         self.sent == self.piece.len()
     }
 
-    /// Moves to the next piece, once the last one is sent.
+    /// Moves to the next piece, once the current one is sent.
     fn turn(&mut self) -> NextPiece {
         let next = match (self.next.pop_front(), &self.coming) {
             (Some(next), _) => next,
@@ -407,8 +409,8 @@ impl HttpClient {
         Ok(true)
     }
 
-    /// Moves to the next piece. A client has this time for each piece of its answer; the time for
-    /// making a piece does not count.
+    /// Moves to the next piece. The client has the time `within` for each piece; the time in which
+    /// a piece is made does not count.
     fn turn(&mut self, within: Duration) -> io::Result<()> {
         let RequestStage::IsTold(answer) = &mut self.stage else { return Ok(()) };
         if !answer.is_sent() {
@@ -450,8 +452,7 @@ fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Reque
     let mut host = None;
     for line in lines.take_while(|line| *line != Some("")) {
         let (name, value) = header(line?)?;
-        // A header that another reader of the same request might take for its host must not be
-        // ignored here.
+        // Two Host headers: refuse the request, because another reader might take the other one.
         if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
             return None;
         }
@@ -482,9 +483,9 @@ mod tests {
         start_with(within, body).0
     }
 
-    /// A server, and the sender that releases its page `/later`. The page's thread waits for the
-    /// sender, and dropping the server waits for that thread. The last variable of a pattern is
-    /// dropped first, so a failing test ends.
+    /// A server, and the sender that lets its page `/later` continue. The page's thread waits for
+    /// the sender, and dropping the server waits for that thread. A pattern's last variable is
+    /// dropped first, so the sender goes before the server, and a failing test ends.
     fn start_with(within: Duration, body: usize) -> (Answering, SyncSender<()>) {
         let (sender, goes_on) = sync_channel(0);
         let goes_on = Arc::new(std::sync::Mutex::new(goes_on));

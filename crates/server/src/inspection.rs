@@ -1,9 +1,9 @@
 //! Serves the contents of a server's storage over HTTP, for clients on its own machine.
 //!
-//! The page shows bounds of slices. These are keys, and so they are data, but the page asks for no
-//! password. So the server refuses clients on other machines. It also refuses a browser that was
-//! directed here by a foreign host name which resolves to this machine. SQL checks the user's
-//! rights, and shows the same to clients everywhere.
+//! The page shows the bounds of slices. These are keys, and so they are data, but the page asks for
+//! no password. So the server refuses clients on other machines. It also refuses a browser that
+//! reached it by a foreign host name that resolves to this machine (DNS rebinding). SQL shows the
+//! same to clients on any machine, after a check of the user's rights.
 //!
 //! The page is made from records in memory, which are consistent within each sub-table, and from
 //! the lengths of a checkpoint's files. It delays no statement and, because it has its own thread,
@@ -33,7 +33,7 @@ struct Wanted {
 
 const ELSEWHERE: &str = "this page answers on the server's own machine alone, over its loopback (127.0.0.1, ::1), because keys are data. \
                          Ask there, or use SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
-/// Bytes of the pieces of a page that are in flight.
+/// Bytes of the pieces of a page that are made and not yet sent.
 const ON_THEIR_WAY: usize = (PIECES + 2) * PIECE;
 
 impl Inspections {
@@ -55,7 +55,7 @@ impl Inspections {
     }
 }
 
-/// Makes the page.
+/// Makes the page and sends it to `outlet`.
 fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     let database = instance.database();
     let bytes = database.inspection_bytes() + ON_THEIR_WAY;
@@ -81,13 +81,13 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     outlet.begin("200 OK", wanted.format.content_type());
     let memory = Some(memory).filter(|memory| !memory.is_empty());
     let report = Report { inspection: &inspection, memory: memory.as_ref(), names: &names, title };
-    // A write fails if the client takes no more, which is no error.
+    // A write fails if the client takes no more. That is no error of the page.
     let _ = report.write(wanted.format, &mut outlet);
     drop((inspection, memory, names, charge));
     outlet.finish();
 }
 
-/// The bytes of memory of an inspection while its page is made.
+/// The memory that an inspection uses while its page is made, in bytes.
 fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     let drawn = match format {
         Format::Html => inspection.slices_of_largest() * DRAWN_BYTES,
@@ -96,15 +96,16 @@ fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     inspection.bytes() + drawn
 }
 
-/// Whether the request comes from the server's machine, by a name of the machine for itself. The
-/// connection must use the loopback address: another address that is equal on both sides may result
-/// from address translation.
+/// Whether the request comes from the server's machine and addresses the server by an address or as
+/// `localhost`. The connection must use the loopback address: any other address that is equal on
+/// both sides may result from address translation.
 fn is_near(asked: &Asked<'_>) -> bool {
     let [client, server] = [asked.client, asked.server].map(|of| of.ip().to_canonical());
     client.is_loopback() && server.is_loopback() && asked.host.is_none_or(is_own_name)
 }
 
-/// Whether a name, with its port, is an address or `localhost`, which no name server resolves.
+/// Whether a host name, perhaps with a port, is an address or `localhost`. No name server resolves
+/// these, so no foreign name passes.
 fn is_own_name(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -128,7 +129,7 @@ impl Wanted {
     }
 }
 
-/// Decodes a value of a query, in which some bytes are `%` and two digits.
+/// Decodes a value of a query, in which `%` and two hexadecimal digits stand for a byte.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || format!("{text} is no value of a query");
     let mut bytes = Vec::with_capacity(text.len());
@@ -225,7 +226,7 @@ mod tests {
         let Reply::Made(maker) = all.reply(&HERE) else { panic!("it is made") };
         let (outlet, pieces) = Outlet::to_nobody(0);
         let maker = spillway_base::thread::spawn("inspect", move || maker(outlet)).unwrap();
-        // It waits for its first piece to be taken.
+        // The page's thread waits until its first piece is taken.
         let end = spillway_base::clock::now() + std::time::Duration::from_secs(30);
         while used() < ON_THEIR_WAY {
             assert!(spillway_base::clock::now() < end, "nothing is charged");

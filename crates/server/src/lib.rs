@@ -17,9 +17,9 @@
 //! - `metrics`: counters, and `inspection`: contents of the storage, over `http`;
 //! - `loopback`: a client within the process, for measurements without the system's network.
 //!
-//! A client costs memory but no thread. A few workers serve all clients that have sent something.
-//! They run each statement to its end, and wait neither for clients nor for commits. `pool`
-//! explains how and why.
+//! A client costs memory but no thread. A few workers serve all clients that have sent something. A
+//! worker runs a statement until it ends or must wait, and does not wait for clients or for
+//! commits. `pool` explains how and why.
 
 mod accept;
 mod admission;

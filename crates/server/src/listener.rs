@@ -25,15 +25,15 @@ use crate::results::put_early_error;
 use crate::server::{ServerSettings, Shared};
 use crate::transport::{Raw, Socket};
 
-/// A listening server.
+/// A server that listens for clients.
 pub struct Server {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
     address: SocketAddr,
-    /// The Unix socket, and the admin socket.
+    /// The Unix socket and the admin socket.
     sockets: Vec<SocketFile>,
     accepting: Option<JoinHandle<()>>,
-    /// Closing it wakes and ends the accepting thread.
+    /// Closing this end wakes and ends the accepting thread.
     wake: Option<UnixStream>,
 }
 
@@ -101,7 +101,7 @@ impl Server {
         Ok(Server { shared, pool, address, sockets, accepting: Some(accepting), wake: Some(wake) })
     }
 
-    /// The address on which it listens.
+    /// The address on which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -148,7 +148,7 @@ fn allow_sockets(connections_max: usize) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let most = |entrance| unauthenticated_max(entrance, connections_max);
     let authenticated = connections_max + 1 + ADMIN_MAX;
-    // As many again may be closed and not yet released.
+    // As many more connections may be closed and not yet released (ADMISSION-3).
     let unauthenticated = 2 * (most(Entrance::Public) + most(Entrance::Admin));
     let need = (authenticated + unauthenticated + OTHER_FILES) as u64;
     let hard = limit.maximum.unwrap_or(u64::MAX);
@@ -194,7 +194,7 @@ struct SocketFile {
 }
 
 impl SocketFile {
-    /// Listens under a path. It replaces a socket that no process listens on, and nothing else.
+    /// Listens at a path. Replaces a socket there on which no process listens, and no other file.
     fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
         let cannot = |error: io::Error| {
             refused(error.kind(), format!("cannot listen on {}: {error}", path.display()))
@@ -222,12 +222,12 @@ impl SocketFile {
         Ok((unix, SocketFile { path: path.to_owned(), identity: (file.dev(), file.ino()) }))
     }
 
-    /// Removes it, unless another file has replaced it.
+    /// Removes the socket's file, unless another file has taken its path.
     fn remove(self) {
         if let Ok(file) = fs::symlink_metadata(&self.path)
             && (file.dev(), file.ino()) == self.identity
         {
-            // The next start finds a socket that no process listens on, and removes it.
+            // If this fails, the next start removes it, as a socket on which no process listens.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -257,13 +257,13 @@ impl Listeners {
             for (_, unix) in &self.unix {
                 waits.push(PollFd::from_borrowed_fd(unix.as_fd(), PollFlags::IN));
             }
-            // Rounded up, so that it is not woken just before that time.
+            // Rounded up, so that the thread does not wake just before that time.
             let left = due.map(|due| due.saturating_sub(clock::now()) + Duration::from_millis(1));
             let left = left.and_then(|left| Timespec::try_from(left).ok());
             match poll(&mut waits, left.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
-                // Without memory for it no client can be accepted either.
+                // If there is no memory for the list, no client can be accepted either.
                 Err(_) => {
                     if pause(&self.woken) {
                         return;
@@ -328,8 +328,8 @@ impl Listeners {
         }
     }
 
-    /// Sends a client that was not greeted yet the reason why it is not served. The few bytes fit
-    /// an empty socket's buffer.
+    /// Sends a client that was not greeted yet the reason why it is refused. The few bytes fit into
+    /// the socket's empty buffer, so the thread does not wait.
     fn refuse(&self, socket: Socket, error: &SqlError) {
         let budget = self.shared.instance.database().budget().clone();
         let mut packets = Packets::new(socket, 0, budget);

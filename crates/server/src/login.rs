@@ -19,17 +19,18 @@ use crate::transport::{Security, Transport};
 /// The longest packet of an unauthenticated client: 64 KB of connection attributes, and the rest.
 pub(crate) const LOGIN_PACKET_MAX: usize = 80 << 10;
 
-/// The origin of a client.
+/// Where a client comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) id: u64,
-    /// Its address; none over a Unix socket.
+    /// The client's address; none over a Unix socket.
     pub(crate) address: Option<IpAddr>,
     pub(crate) entrance: Entrance,
 }
 
 impl Peer {
-    /// The host of its account. A client on this machine may match `localhost` or its address.
+    /// The host of the client's account. A client on this machine may match `localhost` or its
+    /// address.
     pub(crate) fn host(&self, shared: &Shared, user: &str) -> String {
         const LOCAL: &str = "localhost";
         match self.address {
@@ -47,8 +48,8 @@ impl Peer {
 }
 
 impl Peer {
-    /// Its origin as shown in errors: it depends only on public facts, and not on existing
-    /// accounts.
+    /// The client's origin as errors show it. It depends only on public facts, not on which
+    /// accounts exist.
     fn shown(&self) -> String {
         self.address.map_or_else(|| "localhost".to_owned(), |address| address.to_string())
     }
@@ -75,7 +76,7 @@ pub(crate) fn greet<T: Transport>(
     Ok(nonce)
 }
 
-/// Authenticates a greeted client. Returns `None` if it was refused, and has the error.
+/// Authenticates a greeted client. Returns `None` if it was refused; then the error was sent.
 pub(crate) fn log_in<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -147,8 +148,8 @@ pub(crate) fn prove<T: Transport>(
             }
             let proved = authenticate(packets, shared, peer, host, hello, nonce)?;
             attempt.ended(proved.is_ok(), clock::now());
-            // After the attempt: a right password is not a failed guess, even if its account may
-            // not log in.
+            // Outside of the attempt: a right password does not count as a failed guess, even if
+            // the account may not log in.
             proved.and_then(|account| {
                 if peer.entrance == Entrance::Admin {
                     shared.instance.check_connection_admin(&account)?;
@@ -159,7 +160,7 @@ pub(crate) fn prove<T: Transport>(
     };
     if let Err(error) = &proved {
         shared.counters.denied.add();
-        // Names come from strangers, and the log goes to terminals.
+        // Strangers choose these names, and an administrator may read the log in a terminal.
         tracing::warn!("{}", error.message.escape_debug());
     }
     Ok(proved)
@@ -168,8 +169,8 @@ pub(crate) fn prove<T: Transport>(
 /// Used in place of a stored hash if there is no such user.
 const STRANGER: [u8; 32] = [0; 32];
 
-/// Authenticates a client. Switches to another plugin if its user has another, or if `hello` names
-/// none.
+/// Authenticates a client. If its user has another plugin than `hello` names, or `hello` names
+/// none, asks the client to use the user's plugin.
 fn authenticate<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -179,8 +180,8 @@ fn authenticate<T: Transport>(
     nonce: &Nonce,
 ) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
-    // The server asks, checks and refuses a client without an account as if it had one, so that
-    // names of users cannot be guessed.
+    // For a name without an account, the server goes through the same steps and refuses in the end,
+    // so that user names cannot be guessed.
     let plugin = user
         .as_ref()
         .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());
@@ -226,8 +227,8 @@ fn authenticate<T: Transport>(
     Ok(Ok(user.account()))
 }
 
-/// Whether a client is on this machine. From elsewhere root needs a password, even if it had none
-/// when the server started.
+/// Whether the client is on this machine. From elsewhere `root` needs a password, even if it had
+/// none when the server started.
 fn near(peer: &Peer) -> bool {
     peer.address.is_none_or(|address| address.is_loopback())
 }

@@ -30,11 +30,11 @@ use crate::login::Peer;
 use crate::server::{ServerSettings, Shared};
 use crate::transport::{Security, Transport};
 
-/// Bytes to and from a client.
+/// The bytes to and from a client.
 #[derive(Default)]
 struct Pipe {
     input: Vec<u8>,
-    /// The bytes of the input that were read.
+    /// How many bytes of the input were read.
     taken: usize,
     output: Vec<u8>,
 }
@@ -83,7 +83,7 @@ impl Transport for Pipe {
     }
 }
 
-/// Wakes the thread that made the client and waits for a row.
+/// Wakes the client's thread when its suspended statement can continue.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -1,6 +1,6 @@
-//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 continues
-//! in the next packet, so a payload of exactly that length, or a multiple of it, ends with an empty
-//! packet.
+//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1, the most
+//! that fits, is continued by the next packet. So a payload of exactly that length, or of a
+//! multiple of it, ends with an empty packet.
 //!
 //! A short command is read with one system call. Buffers grow, and are charged to the budget, only
 //! as bytes arrive, whatever length a client announces. A response is collected and written with
@@ -20,21 +20,21 @@ use crate::transport::Transport;
 const CHUNK: usize = 0xFF_FFFF;
 /// The bytes of a packet before its payload: the payload's length, and the packet's number.
 pub(crate) const HEAD: usize = 4;
-/// Responses are sent on once they are this long.
+/// A response is sent in pieces of about this many bytes while it is made.
 const SEND_AT: usize = 64 << 10;
 /// The most bytes that are read at once before the length of a command is known.
 const INPUT: usize = 16 << 10;
-/// The initial buffer of a command that does not fit the input.
+/// The initial size of the buffer for a command that does not fit the input buffer.
 const FIRST: usize = 64 << 10;
-/// Commands that grow past this are charged to the memory budget while they are held.
+/// A command longer than this is charged to the memory budget while it is held.
 pub(crate) const LARGE: usize = 64 << 10;
-/// Responses that grow past this before they are sent are charged meanwhile.
+/// A response whose unsent part is longer than this is charged while it is held.
 const LONG: usize = 256 << 10;
-/// Larger buffers are freed when a command has ended, because the charge of a connection does not
-/// cover them.
+/// A larger buffer is freed at the end of the command, because the charge of a connection does not
+/// cover it.
 pub(crate) const KEPT_BYTES: usize = 16 << 10;
-/// Bytes that are kept of a command that does not fit the memory budget: enough to know whether the
-/// command has an answer.
+/// How many bytes are kept of a command that does not fit the memory budget: enough to know whether
+/// the command has a response.
 const KEPT: usize = 16;
 
 /// The bytes before a payload of this length.
@@ -43,7 +43,7 @@ fn head_of(len: usize, sequence: u8) -> [u8; HEAD] {
     [a, b, c, sequence]
 }
 
-/// The reason why no command came.
+/// Why no command was read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The stream failed or ended.
@@ -52,10 +52,10 @@ pub(crate) enum ReadError {
     Silent,
     /// The client began a command and did not end it in time.
     Stalled,
-    /// The client sent more than it may. It was read and dropped.
+    /// The client sent a longer command than it may. It was read and dropped.
     TooLarge,
-    /// The client sent more than fits the memory budget. It was read and dropped except for its
-    /// first bytes.
+    /// The command does not fit the memory budget. It was read and dropped except for its first
+    /// bytes.
     NoMemory,
     /// A packet does not have the expected number.
     OutOfOrder,
@@ -72,7 +72,7 @@ struct Unsure {
     sequence: u8,
 }
 
-/// The position of a packet that may have to be withdrawn, and its number.
+/// The position and number of a packet that may have to be withdrawn.
 pub(crate) struct Undo {
     at: usize,
     sequence: u8,
@@ -87,7 +87,7 @@ pub(crate) struct ShortPacket {
 }
 
 impl ShortPacket {
-    /// The most integers: with more of them, the bitmap before them is longer.
+    /// The most integers of a short packet: with more of them, the NULL bitmap takes another byte.
     pub(crate) const NUMBERS_MAX: usize = 6;
 }
 
@@ -144,7 +144,7 @@ impl<T: Transport> Packets<T> {
         self.transport.set_timeouts(limits.read, limits.write)
     }
 
-    /// Restarts the packet numbers for the next command, and releases the previous one.
+    /// Starts the packet numbers for the next command at zero, and releases the previous command.
     pub(crate) fn restart_sequence(&mut self) {
         self.sequence = 0;
         self.large = None;
@@ -153,7 +153,7 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Numbers the next packet as the response to a command of which only the beginning has come.
+    /// Numbers the next packet as the response to a command of which only the beginning was read.
     pub(crate) fn answer_early(&mut self) {
         self.sequence = u8::from(self.filled - self.taken >= 4);
     }
@@ -168,8 +168,8 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// Moves the rest of the input to the front of the buffer, if fewer than `need` bytes fit after
-    /// it.
+    /// Moves the unread input to the front of the buffer, if fewer than `need` bytes fit after its
+    /// start.
     fn tidy(&mut self, need: usize) {
         if self.taken > 0 && self.taken + need > self.input.len() || self.taken == self.filled {
             self.input.copy_within(self.taken..self.filled, 0);
@@ -178,18 +178,18 @@ impl<T: Transport> Packets<T> {
         }
     }
 
-    /// The length that the next packet announces, if that much has come.
+    /// The length that the next packet announces, if these three bytes have arrived.
     fn announced(&self) -> Option<usize> {
         let head = self.input[self.taken..self.filled].first_chunk::<3>()?;
         Some(usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16)
     }
 
-    /// Whether the next command has arrived, as far as it fits the input. It does not wait; the
-    /// client must be authenticated.
+    /// Whether the next command has arrived, or as much of it as fits the input buffer. Does not
+    /// wait. The client must be authenticated.
     pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
         loop {
             let need = 4 + self.announced().unwrap_or(0);
-            // For a longer command, the worker waits until the rest arrives.
+            // A worker waits for the rest of a longer command.
             if self.filled - self.taken >= need.min(self.input.len()) {
                 return Ok(true);
             }
@@ -209,17 +209,16 @@ impl<T: Transport> Packets<T> {
         self.taken < self.filled
     }
 
-    /// Whether no byte of a command has arrived, and none can be buffered in TLS.
+    /// Whether no byte of a command has arrived, so none can be buffered in TLS either.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.has_begun() && self.transport.is_drained()
     }
 
-    /// Reads until there are `need` bytes of input, which must fit the buffer.
+    /// Reads until the input has `need` bytes, which must fit the buffer.
     fn fill(&mut self, need: usize) -> Result<(), ReadError> {
         self.tidy(need);
         while self.filled - self.taken < need {
-            // Before the client is authenticated, nothing is read ahead, because the following
-            // bytes may be for TLS.
+            // Before the login nothing is read ahead, because the following bytes may be TLS.
             let end = if self.limits.is_some() { self.input.len() } else { self.taken + need };
             self.filled += Self::receive(&mut self.transport, &mut self.input[self.filled..end])?;
         }
@@ -294,7 +293,7 @@ impl<T: Transport> Packets<T> {
             return Ok(());
         }
         let held = self.large.get_or_insert_with(|| self.budget.charge(Use::Connections, 0));
-        // While it moves to a larger buffer, both exist.
+        // While the payload moves to a larger buffer, both buffers exist.
         let moved = if payload.capacity() < len { payload.len() } else { 0 };
         held.try_resize(len + moved).map_err(|_| ReadError::NoMemory)?;
         payload.reserve_exact(len - payload.len());
@@ -302,8 +301,8 @@ impl<T: Transport> Packets<T> {
         Ok(())
     }
 
-    /// Reads a command to its end and drops it, so that its sender gets to read the error. `left`
-    /// bytes of the packet are left.
+    /// Reads the rest of a command and drops it, so that the client gets to read the error. `left`
+    /// bytes of the current packet are unread.
     fn drop_rest(&mut self, mut left: usize, mut last: bool) -> Result<(), ReadError> {
         if self.limits.is_none() {
             return Ok(());
@@ -346,15 +345,16 @@ impl<T: Transport> Packets<T> {
     #[inline]
     pub(crate) fn short(&mut self, short: &ShortPacket) -> io::Result<()> {
         let start = self.output.len();
-        // Copying the whole buffer, of constant size, is faster than copying only the used bytes.
+        // Copying the whole array, whose size is constant, is faster than copying only the used
+        // bytes.
         self.output.extend_from_slice(&short.bytes);
         self.output.truncate(start + short.len);
         self.head(start, short.len - HEAD);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Sends a payload that is too long for one packet as several, with the packets before it,
-    /// without copying it.
+    /// Sends a payload that is too long for one packet as several packets, after the packets before
+    /// it. The payload is not copied.
     #[cold]
     fn split(&mut self, start: usize) -> io::Result<()> {
         let _held = self.budget.charge(Use::Connections, self.output.len());
@@ -386,15 +386,15 @@ impl<T: Transport> Packets<T> {
         self.sequence
     }
 
-    /// Appends packets that were encoded before, the first with the next number.
+    /// Appends packets that were encoded before; the first of them has the next number.
     pub(crate) fn made(&mut self, packets: &[u8], count: u8) -> io::Result<()> {
         self.output.extend_from_slice(packets);
         self.sequence = self.sequence.wrapping_add(count);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Makes the next packet, the last of the response, depend on a commit becoming durable.
-    /// Returns the commit if the response is too long to be kept until then.
+    /// Makes the next packet, the last of the response, depend on a commit. Returns the commit if
+    /// the response is too long to be held until the commit is durable.
     pub(crate) fn unless_lost(&mut self, commit: CommitFuture) -> Option<CommitFuture> {
         if self.output.len() > SEND_AT / 2 {
             return Some(commit);
@@ -403,7 +403,7 @@ impl<T: Transport> Packets<T> {
         None
     }
 
-    /// The commit that the response waits for, and how to withdraw its last packet.
+    /// The commit that the response depends on, and how to withdraw its last packet.
     pub(crate) fn take_unsure(&mut self) -> Option<(CommitFuture, Undo)> {
         let Unsure { commit, at, sequence } = self.unsure.take()?;
         Some((commit, Undo { at, sequence }))
@@ -415,8 +415,8 @@ impl<T: Transport> Packets<T> {
         self.sequence = undo.sequence;
     }
 
-    /// The response, if it can be sent directly ([`Transport::direct`]) and is short enough for
-    /// that.
+    /// The response, if the caller can send it directly ([`Transport::direct`]): no part of it was
+    /// sent yet, and it is short.
     pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         let some = !self.output.is_empty() && self.output.len() <= INPUT;
         let raw = self.transport.direct().filter(|_| some)?;

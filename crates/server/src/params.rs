@@ -10,7 +10,8 @@ use crate::codec::Take;
 /// The state of a statement's parameters between its commands.
 #[derive(Default)]
 pub(crate) struct Bound {
-    /// The types of the last execution that sent them: the type, and whether it is unsigned.
+    /// The type of each parameter, and whether it is unsigned, from the last execution that sent
+    /// types.
     types: Vec<(u8, bool)>,
     /// Parameters that came in pieces.
     long: FxHashMap<u16, Vec<u8>>,
@@ -23,8 +24,8 @@ pub(crate) struct Bound {
     values: Vec<Value>,
 }
 
-/// The memory of texts up to this length is reused by the next execution; so is that of a list of
-/// up to [`KEPT_COUNT`] parameters.
+/// Values keep their memory for the next execution if they are texts up to this length, in a list
+/// of up to [`KEPT_COUNT`] parameters.
 const KEPT_BYTES: usize = 512;
 const KEPT_COUNT: usize = 64;
 
@@ -84,7 +85,7 @@ impl Bound {
 
     /// Takes values back, to reuse their memory for the next execution.
     ///
-    /// `bytes` is the length of the command that had them: long values are freed.
+    /// `bytes` is the length of the command that had them. Long values are freed.
     pub(crate) fn give_back(&mut self, values: Vec<Value>, bytes: usize) {
         let in_pieces = self.charge.take().is_some();
         if values.len() <= KEPT_COUNT && bytes <= KEPT_COUNT * KEPT_BYTES && !in_pieces {
@@ -92,8 +93,8 @@ impl Bound {
         }
     }
 
-    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE. [`Bound::give_back`] takes
-    /// them again.
+    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE. The caller returns the values
+    /// with [`Bound::give_back`].
     ///
     /// # Errors
     /// 1210 if they are malformed, 1292 for an invalid time, and the error of a refused piece.
@@ -165,7 +166,7 @@ fn is_text(bytes: &[u8], kind: u8) -> bool {
     !(249..=252).contains(&kind) || !bytes.contains(&0)
 }
 
-/// A value that came in pieces is used itself, without a copy.
+/// A value that came in pieces is used without a copy.
 fn text_or_bytes_in_pieces(bytes: Vec<u8>, kind: u8) -> Value {
     if !is_text(&bytes, kind) {
         return Value::Bytes(bytes);
@@ -217,7 +218,7 @@ fn read_plain(take: &mut Take<'_>, kind: u8, unsigned: bool, before: &mut Value)
         }
         4 => {
             let number = take.array().map(f32::from_le_bytes)?;
-            // The double with the same text as the float.
+            // The double whose text is the float's.
             Value::Double(number.to_string().parse().unwrap_or(f64::from(number)))
         }
         5 => Value::Double(take.array().map(f64::from_le_bytes)?),

@@ -27,7 +27,7 @@ fn put_done(out: &mut Vec<u8>, head: u8, outcome: &Outcome) {
     out.extend_from_slice(&status_bits(outcome.status).to_le_bytes());
     out.extend_from_slice(&outcome.warnings.to_le_bytes());
     if outcome.info != Info::Nothing {
-        // It is shorter than the lengths that need more than one byte.
+        // The text is shorter than the lengths that need more than one byte.
         let at = out.len();
         out.push(0);
         outcome.info.append_to(out);
@@ -74,7 +74,7 @@ pub(crate) fn put_error(out: &mut Vec<u8>, error: &SqlError) {
     put_error_text(out, error);
 }
 
-/// Appends the error packet that takes the greeting's place. It has no SQLSTATE: a client does not
+/// Appends an error packet in place of the greeting. It has no SQLSTATE, because a client does not
 /// expect one before it knows the server's protocol.
 pub(crate) fn put_early_error(out: &mut Vec<u8>, error: &SqlError) {
     out.push(0xFF);
@@ -88,12 +88,12 @@ pub(crate) struct WireSink<'a, T> {
     pub(crate) capabilities: u32,
     /// Whether rows are sent in the binary format of prepared statements.
     pub(crate) binary: bool,
-    /// The columns of the previous result, then of this one.
+    /// The columns of the previous result, and then those of this one.
     pub(crate) columns: &'a mut Columns,
-    /// Whether the client caches columns, so that they are not sent again.
+    /// Whether the client caches column definitions, so that they are not sent again.
     pub(crate) cache_metadata: bool,
     pub(crate) status: Status,
-    /// The error of sending the response to the client.
+    /// The error that ended the sending of the response.
     pub(crate) gone: Option<io::Error>,
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn put_binary_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: 
     }
 }
 
-/// As [`put_text_row`].
+/// As [`put_text_row`], from fields.
 pub(crate) fn put_text_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: &[Form]) {
     for (field, form) in fields.iter().zip(forms) {
         match *field {
@@ -49,7 +49,7 @@ pub(crate) fn put_text_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: &[
     }
 }
 
-/// As [`put_binary_row`].
+/// As [`put_binary_row`], from fields.
 pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: &[Form]) {
     let nulls = out.len() + 1;
     match (fields.len() + 2).div_ceil(8) {
@@ -85,7 +85,7 @@ pub(crate) fn short_row(fields: &[Field<'_>], forms: &[Form]) -> Option<ShortPac
             Field::UInt(number) => number,
             _ => return None,
         };
-        // The bytes after a shorter number are overwritten by the next number.
+        // The next number overwrites the unused bytes of a shorter number.
         short
             .bytes
             .get_mut(short.len..)?
@@ -138,7 +138,7 @@ fn put_text(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
                 write_clock(out, time.micros.unsigned_abs(), digits);
             });
         }
-        // A float has another text than the equal double.
+        // The text of a float differs from that of the equal double.
         (ValueRef::Double(number), Form::Float) => {
             put_short(out, |out| write_text(&ValueRef::Float(*number as f32), out))
         }
@@ -271,8 +271,7 @@ mod tests {
         String::from_utf8(out.split_off(1)).unwrap()
     }
 
-    /// Rows of a few integers have the same bytes by either way, and other rows do not take the
-    /// short way.
+    /// Rows of a few integers have the same bytes either way, and `short_row` refuses other rows.
     #[test]
     fn short_rows_are_rows() {
         let mut rng = Rng::new(12);

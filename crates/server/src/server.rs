@@ -22,20 +22,20 @@ use crate::transport::{Raw, Traffic};
 /// Addresses and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The address.
+    /// The address to listen on.
     pub bind: IpAddr,
-    /// The port; 0 for any free port.
+    /// The port to listen on; 0 for any free port.
     pub port: u16,
     /// A Unix socket to listen on as well.
     pub socket: Option<PathBuf>,
     /// A Unix socket for administrators. `connections_max` does not bound its connections, and only
     /// accounts with CONNECTION_ADMIN or SERVICE_CONNECTION_ADMIN may log in over it.
     pub admin_socket: Option<PathBuf>,
-    /// Authenticated clients at once; `root` may have one more. The initial value of
-    /// `max_connections`, which can be set.
+    /// The most authenticated clients at once; `root` may have one more. This is the initial value
+    /// of the variable `max_connections`.
     pub connections_max: usize,
-    /// Threads that run statements at once. Other statements are queued, except those that wait for
-    /// a lock.
+    /// The threads that run statements at once. Other statements are queued, except those that wait
+    /// for a lock.
     pub workers: usize,
     /// The certificate and key for TLS; `None` for no TLS.
     pub tls: Option<TlsFiles>,
@@ -58,8 +58,9 @@ impl Default for ServerSettings {
     }
 }
 
-/// The number of workers for this many processors. With one more, statements took a twentieth more
-/// processor time on two processors. One is too few, because it may be writing the log.
+/// The number of workers for this many processors. With one worker more, statements took a
+/// twentieth more processor time on two processors. One worker is too few, because it may be
+/// writing the log.
 #[must_use]
 pub fn workers_for(cores: usize) -> usize {
     cores.max(2)
@@ -117,14 +118,14 @@ pub(crate) struct Shared {
     pub(crate) caching: Caching,
     pub(crate) traffic: Arc<Traffic>,
     admission: Arc<Admission>,
-    /// Selects the plugin for a name that no user has.
+    /// Chooses the plugin for a name that no user has.
     strangers: RandomState,
 }
 
-/// The user that may have one connection more than others.
+/// The user for whom one connection beyond the limit is reserved.
 const ROOT: &str = "root";
 
-/// The bytes that a new connection takes: its buffers and its session.
+/// The bytes that a new connection takes, for its buffers and its session.
 const CONNECTION_BYTES: usize = 48 << 10;
 
 impl Shared {
@@ -156,9 +157,9 @@ impl Shared {
         }
     }
 
-    /// The plugin for a name that no user has. It is the same each time, and each plugin is as
-    /// frequent among such names as among accounts, so the plugin does not reveal whether an
-    /// account exists.
+    /// The plugin for a name that no user has. A name always gets the same plugin, and each plugin
+    /// is as frequent among these names as among the accounts. So the plugin does not reveal
+    /// whether an account exists.
     pub(crate) fn plugin_of_stranger(&self, name: &str) -> &'static str {
         let (caching, all) = self.instance.accounts_with(CACHING);
         let place = self.strangers.hash_one(name) % all.max(1);
@@ -190,7 +191,7 @@ impl Shared {
         Ok(slot)
     }
 
-    /// Gives a client that has logged in its place among the authenticated.
+    /// Counts a client that has logged in as authenticated.
     pub(crate) fn authenticated(
         &self,
         id: u64,
@@ -205,8 +206,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a client may change to another user. In the place reserved for root, it may change
-    /// only to root.
+    /// Whether a client may change to another user. A client in the place reserved for `root` may
+    /// change only to `root`.
     pub(crate) fn may_become(
         &self,
         entrance: Entrance,
@@ -221,14 +222,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Interrupts statements, ends the connections once their responses are sent, and closes those
-    /// that take longer than `wait`. Returns whether all have ended.
+    /// Interrupts statements, ends each connection once its response is sent, and closes those that
+    /// take longer than `wait`. Returns whether all have ended.
     pub(crate) fn end_connections(&self, wait: Duration) -> bool {
         self.instance.shut_down();
         self.admission.end(wait)
     }
 
-    /// The server's metrics, by the names of the metrics page.
+    /// The server's metrics, under the names of the metrics page.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let traffic = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let admission = self.admission.figures();

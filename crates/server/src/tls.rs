@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub struct TlsFiles {
     /// The certificate and its chain, in PEM.
     pub cert: PathBuf,
-    /// Its private key, in PEM.
+    /// The certificate's private key, in PEM.
     pub key: PathBuf,
 }
 
@@ -43,7 +43,7 @@ impl TlsFiles {
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            // A crash came between the two writes.
+            // A crash came between the two writes: the key was written, the certificate was not.
             (false, true) => {
                 let pem = fs::read_to_string(&files.key)?;
                 rcgen::KeyPair::from_pem(&pem).map_err(named(&files.key))?
@@ -63,7 +63,7 @@ impl TlsFiles {
         Ok(files)
     }
 
-    /// Reads them.
+    /// Reads the certificate and the key.
     pub(crate) fn config(&self) -> io::Result<Arc<ServerConfig>> {
         let certs = CertificateDer::pem_file_iter(&self.cert)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -80,8 +80,8 @@ impl TlsFiles {
     }
 }
 
-/// Writes a file completely or not at all, and durably, so that the second of two files never
-/// exists alone.
+/// Writes a file durably, completely or not at all. So after a crash the second of two files does
+/// not exist without the first.
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");

@@ -1,4 +1,5 @@
-//! The seam to the network: a stream of bytes from and to one client, which may switch to TLS.
+//! A stream of bytes from and to one client, which may switch to TLS: a socket, or memory in tests
+//! and measurements.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -34,8 +35,8 @@ pub(crate) trait Transport: Read + Write {
     /// no more come after them.
     fn stir(&mut self, _ended: bool) {}
 
-    /// Reads the bytes that have arrived. Returns [`io::ErrorKind::WouldBlock`] if there are none,
-    /// and from then on until [`Transport::stir`].
+    /// Reads the bytes that have arrived. Returns [`io::ErrorKind::WouldBlock`] if there are none;
+    /// then it does so until [`Transport::stir`].
     fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.read(buf)
     }
@@ -45,10 +46,11 @@ pub(crate) trait Transport: Read + Write {
         false
     }
 
-    /// Reads fail from this time of [`clock::now`] on, even if bytes keep arriving.
+    /// From this time of [`clock::now`] on, reads fail, even if bytes keep arriving.
     fn set_deadline(&mut self, deadline: Option<Duration>);
 
-    /// A read fails after `read` without a byte, a write after `write` without a byte taken.
+    /// A read fails after the time `read` without a byte from the client. A write fails after the
+    /// time `write` in which the client accepted no byte.
     fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()>;
 
     /// Waits for this time. Returns an error if the client disconnects before.
@@ -68,8 +70,8 @@ pub(crate) trait Transport: Read + Write {
         None
     }
 
-    /// Takes the number of bytes that were sent to [`Transport::direct`]; after an error nothing
-    /// more is sent.
+    /// Records how many bytes were sent to [`Transport::direct`]. After an error, nothing more is
+    /// sent.
     fn posted(&mut self, _sent: Result<usize, Errno>) {}
 }
 
@@ -88,11 +90,11 @@ enum Stream {
 /// A socket that the connection's worker reads and writes, and that other threads may shut down.
 pub(crate) struct Raw {
     stream: Stream,
-    /// Whether the client is on this machine and uses a network protocol.
+    /// Whether the client is on this machine and connected over TCP.
     looped: bool,
-    /// Whether a thread waits for the client to take bytes.
+    /// Whether a thread waits for the client to accept bytes.
     writing: AtomicBool,
-    /// Whether no thread may wait for the client any more.
+    /// Whether no thread may begin to wait for the client any more.
     woken: AtomicBool,
 }
 
@@ -125,26 +127,25 @@ impl Raw {
     }
 
     fn shut(&self, how: Shutdown) {
-        // A socket that cannot be shut down is shut down already.
+        // If the shutdown fails, the socket is shut down already.
         let _ = match &self.stream {
             Stream::Tcp(stream) => stream.shutdown(how),
             Stream::Unix(stream) => stream.shutdown(how),
         };
     }
 
-    /// The core from which the client last sent something, if it is known, which requires a client
-    /// on this machine.
+    /// The core from which the client last sent something. Known only for a client on this machine.
     pub(crate) fn sent_from(&self) -> Option<usize> {
-        // For other clients it would be the core of the network's interrupts, which may be the same
-        // for all.
+        // For other clients this would be the core of the network's interrupts, which may be the
+        // same core for all clients.
         let core = self.looped.then(|| socket_incoming_cpu(self))?;
         core.ok()?.try_into().ok()
     }
 
-    /// Ends a wait for the client. The connection reads nothing more. It still writes its output,
-    /// unless a write waits for the client.
+    /// Ends a thread's wait for the client. The connection then reads nothing more. It still writes
+    /// its output, unless a write waits for the client.
     pub(crate) fn wake(&self) {
-        // A thread that begins to wait after this check finds it set.
+        // A thread that is about to wait checks this, and so does not begin to.
         self.woken.store(true, Ordering::SeqCst);
         self.shut(if self.writing.load(Ordering::SeqCst) {
             Shutdown::Both
@@ -153,8 +154,8 @@ impl Raw {
         });
     }
 
-    /// Whether the client has closed its side, or the connection has failed. It checks the socket,
-    /// even if other threads listen to it.
+    /// Whether the client has closed its side, or the connection has failed. This checks the socket
+    /// itself, and takes no event from epoll.
     pub(crate) fn is_gone(&self) -> bool {
         let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut looked = [PollFd::new(self, flags)];
@@ -162,7 +163,7 @@ impl Raw {
             && looked[0].revents().intersects(flags)
     }
 
-    /// Waits for this time, or until the connection ends. Returns whether it has ended.
+    /// Waits for the connection's end, or for this time. Returns whether the connection has ended.
     fn ends_within(&self, wait: Duration) -> io::Result<bool> {
         let until = clock::now() + wait;
         let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
@@ -212,11 +213,11 @@ pub(crate) struct Socket {
     raw: Arc<Raw>,
     tls: Option<Box<ServerConnection>>,
     deadline: Option<Duration>,
-    /// Whether a write failed. The client's stream is incomplete then, so nothing more is written,
-    /// not even TLS's closing message. So the end of a connection does not wait for a client that
-    /// takes nothing.
+    /// Whether a write failed. The stream to the client is then incomplete, so nothing more is
+    /// written, not even TLS's closing message. So ending the connection does not wait for a client
+    /// that accepts nothing.
     cut: bool,
-    /// Whether all bytes that arrived have been read.
+    /// Whether all bytes that had arrived were read.
     drained: bool,
     /// Whether the end of the client's stream was reported: no later event will report more to
     /// read.
@@ -225,7 +226,7 @@ pub(crate) struct Socket {
     /// The read timeout, as it was set.
     read_timeout: Duration,
     lingers: Linger,
-    /// Received bytes that were not yet added to `traffic`, which all connections share.
+    /// Received bytes that are not yet added to `traffic`, which all connections share.
     received: u64,
     sent: u64,
 }
@@ -251,7 +252,7 @@ impl Linger {
     }
 }
 
-/// Bytes are added to the shared counters once there are this many.
+/// Bytes are added to the shared counters when this many have come together.
 const TELL_AT: u64 = 16 << 10;
 
 impl Socket {
@@ -276,9 +277,8 @@ impl Socket {
         self.raw.clone()
     }
 
-    /// Makes the next [`Transport::try_read`] wait until bytes come, for at most `most`. One system
-    /// call that waits and reads costs less than two. Not for TLS. Blocking reads keep their
-    /// timeout.
+    /// Makes the next [`Transport::try_read`] wait until bytes come, for at most `most`: one system
+    /// call that waits and reads costs less than two. Not for TLS. Other reads keep their timeout.
     pub(crate) fn linger(&mut self, most: Duration) -> io::Result<()> {
         if self.lingers.most() != Some(most) {
             self.raw.set_read_timeout(most)?;
@@ -288,7 +288,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the last lingering read ended without bytes.
+    /// Whether the last read that waited in this way ended without bytes.
     pub(crate) fn lingered_in_vain(&self) -> bool {
         matches!(self.lingers, Linger::InVain(_))
     }
@@ -316,11 +316,11 @@ impl Socket {
     }
 }
 
-/// The socket beneath TLS.
+/// The socket below TLS.
 struct Plain<'a> {
     raw: &'a Raw,
     deadline: Option<Duration>,
-    /// The time that a read waits in all, if the socket's timeout is shorter.
+    /// How long a read waits in all, if the socket's own timeout is shorter.
     patience: Option<Duration>,
     cut: &'a mut bool,
     received: &'a mut u64,
@@ -401,7 +401,7 @@ impl Plain<'_> {
     }
 }
 
-/// The socket beneath TLS, for reads that do not wait.
+/// The socket below TLS, for reads that do not wait.
 struct Now<'a, 'b>(&'a mut Plain<'b>);
 
 impl Read for Now<'_, '_> {
@@ -410,7 +410,7 @@ impl Read for Now<'_, '_> {
     }
 }
 
-/// Reads bytes that TLS has decrypted, or can decrypt from the available bytes.
+/// Reads bytes that TLS has decrypted, or can decrypt from the bytes that have arrived.
 fn read_tls_now(
     tls: &mut ServerConnection,
     plain: &mut Plain<'_>,
@@ -482,7 +482,7 @@ impl Transport for Socket {
             let heard = read.is_ok();
             self.lingers = if heard { Linger::Heard(most) } else { Linger::InVain(most) };
         }
-        // Fewer bytes than requested mean that no more are available; TLS may hold more.
+        // Fewer bytes than requested mean that the socket has no more. TLS may have more.
         let all = match &read {
             Ok(read) => self.tls.is_none() && *read < buf.len(),
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
@@ -541,7 +541,7 @@ impl Transport for Socket {
     }
 }
 
-/// A cipher's name as in MySQL and its clients.
+/// A cipher's name as MySQL and its clients write it.
 fn cipher(tls: &ServerConnection) -> &'static str {
     use rustls::CipherSuite as C;
     match tls.negotiated_cipher_suite().map(|suite| suite.suite()) {
@@ -561,7 +561,7 @@ fn cipher(tls: &ServerConnection) -> &'static str {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let (Some(tls), mut plain) = self.split() {
-            // The notification may fail if the client has disconnected.
+            // This fails if the client has disconnected.
             tls.send_close_notify();
             let _ = tls.write_tls(&mut plain);
         }
@@ -605,7 +605,7 @@ mod tests {
         let mut theirs = client.unwrap().join().unwrap();
         socket.set_timeouts(Duration::from_secs(30), Duration::from_millis(50)).unwrap();
         while socket.write_all(&[0; 1 << 16]).and_then(|()| socket.flush()).is_ok() {}
-        // There is room again, but the client could not decode more.
+        // The socket has room again, but the client could not decode what would follow.
         theirs.set_nonblocking(true).unwrap();
         while theirs.read(&mut [0; 1 << 16]).is_ok() {}
         drop(socket);

@@ -1,11 +1,11 @@
 //! Ends statements whose clients have disconnected.
 //!
 //! While a worker runs a statement, it does not read its client's socket, and while a suspended
-//! statement waits, no thread reads it. So the thread that accepts clients periodically checks the
-//! statements that were already running at its previous check, and ends the connections whose
-//! clients have disconnected. That frees their locks, slots and memory. A statement that ends
-//! before the next check is not checked, so a client may send such a statement and disconnect
-//! without waiting for the response.
+//! statement waits, no thread reads it. So the thread that accepts clients looks periodically at
+//! the statements that were already running when it last looked. If the client of one has
+//! disconnected, it ends the connection, which frees its locks, its slot and its memory. So a
+//! client may still send a short statement and disconnect without waiting for the response: the
+//! statement has ended before the thread looks at it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::server::Shared;
 /// The interval between two checks.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
-/// The state of the last check.
+/// What the last check found.
 #[derive(Default)]
 pub(crate) struct Vanished(Mutex<VanishedState>);
 
 #[derive(Default)]
 struct VanishedState {
     next: Duration,
-    /// The phases of the sessions that ran a statement.
+    /// For each session that ran a statement, its phase, which tells its statements apart.
     running: HashMap<u64, u64>,
 }
 

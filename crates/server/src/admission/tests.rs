@@ -1,4 +1,5 @@
-//! The guarantees of admission, by themselves. `tests/wire/admission.rs` has them over sockets.
+//! Tests the guarantees of admission without sockets. `tests/wire/admission.rs` tests them over
+//! sockets.
 
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

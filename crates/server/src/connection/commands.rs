@@ -18,7 +18,7 @@ use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof};
 use crate::transport::Transport;
 
-/// Reading a command of more bytes takes long.
+/// Reading a longer command does not count as brief.
 const BRIEF: usize = 4 << 10;
 
 fn malformed() -> SqlError {
@@ -34,8 +34,9 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Refuses a command of which only the first bytes were kept. A command without a response must
-    /// have none here either: the client would take it as the response to its next command.
+    /// Refuses a command that does not fit the memory budget; only its first bytes were kept. If
+    /// the command has no response, this error is not sent either: the client would take it as the
+    /// response to its next command.
     pub(super) fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
         let id = Take(first.get(1..).unwrap_or_default()).u32();
         match (first.first(), id) {
@@ -144,13 +145,13 @@ impl<T: Transport> Connection<T> {
         self.run(None, |session, sink| session.query(sql, sink))
     }
 
-    /// Resumes the statement that was left.
+    /// Resumes the suspended statement.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         self.run(self.left, |session, sink| session.resume(sink))
     }
 
-    /// Runs a statement, a prepared one if it has a number, and sends the client the result;
-    /// nothing if the statement waits.
+    /// Runs a statement, a prepared one if `prepared` has its number, and sends the result. Sends
+    /// nothing if the statement is suspended.
     fn run(
         &mut self,
         prepared: Option<u32>,
@@ -229,8 +230,8 @@ impl<T: Transport> Connection<T> {
             self.error(&malformed())?;
             return Ok(AfterCommand::End);
         };
-        // The client's proof is for the nonce of the greeting, which is old. If possible, it is
-        // asked again with a new nonce.
+        // The client's proof is for the nonce of the greeting, which was used already. A client
+        // that can is asked again, with a new nonce.
         let able = self.capabilities & can::PLUGIN_AUTH != 0;
         hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
         let host = self.peer.host(&self.shared, &hello.user);
@@ -241,8 +242,8 @@ impl<T: Transport> Connection<T> {
         {
             proved = Ok(Err(error));
         }
-        // The session releases its place among its account's connections, even if it changes to the
-        // same account.
+        // The session gives back its place among its account's connections first, so that it can
+        // take one again even if the account stays the same.
         self.session.disconnect();
         let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
         let session = match proved.map(|proved| proved.and_then(connect)) {
@@ -307,7 +308,7 @@ impl<T: Transport> Connection<T> {
         self.end_definitions(columns > 0)
     }
 
-    /// Ends the definitions, for a client that expects that.
+    /// Ends the definitions, for a client that expects an EOF packet there.
     fn end_definitions(&mut self, any: bool) -> io::Result<()> {
         if any && self.capabilities & can::DEPRECATE_EOF == 0 {
             let status = self.session.status();
@@ -318,8 +319,8 @@ impl<T: Transport> Connection<T> {
 
     fn execute(&mut self, rest: &[u8]) -> io::Result<()> {
         let mut take = Take(rest);
-        // The number, the requested cursor, which is never opened, and the iteration count, which
-        // is one.
+        // The statement's number, the kind of cursor (none is ever opened), and the iteration
+        // count, which is always one.
         let (Some(id), Some(_cursor), Some(_times)) = (take.u32(), take.u8(), take.u32()) else {
             return self.error(&malformed());
         };

@@ -40,28 +40,28 @@ struct Connection<T> {
     user: String,
     capabilities: u32,
     cache_metadata: bool,
-    /// The nonce of the greeting, for a client that changes its user and cannot be sent another
-    /// one.
+    /// The nonce of the greeting, for a COM_CHANGE_USER of a client to which no new nonce can be
+    /// sent.
     nonce: Nonce,
     statements: FxHashMap<u32, Statement>,
-    /// The columns of the last query that was not prepared.
+    /// The columns of the last result of COM_QUERY.
     columns: Columns,
-    /// The session's number of variable assignments when its limits were read.
+    /// The session's count of variable assignments when this connection last read its limits.
     assignments: u64,
     limits: Limits,
     /// The buffer of the last command, to reuse its memory.
     payload: Vec<u8>,
-    /// Called when the session's suspended statement can continue.
+    /// Called when the suspended statement can continue.
     waker: Waker,
     /// The number of the suspended statement, if it is a prepared one.
     left: Option<u32>,
     /// How to withdraw the end of the last response, if its commit fails.
     undo: Option<Undo>,
-    /// The deadline for the client's next command, or for the rest of its command.
+    /// The deadline for the client's next command, or for the rest of a command that has begun.
     until: Duration,
-    /// Whether that deadline is for the rest of a command.
+    /// Whether the deadline is for the rest of a command.
     begun: bool,
-    /// Whether there is a complete response that was not sent, or not completely.
+    /// Whether a complete response was not sent yet, or only in part.
     answered: bool,
 }
 
@@ -72,20 +72,20 @@ enum AfterCommand {
     End,
 }
 
-/// A client's next step.
+/// What a client needs next.
 pub(crate) enum Step {
     /// Its next command may have arrived.
     Again,
-    /// Nothing, until it sends something, or until this time of [`clock::now`].
+    /// The client waits until it sends something, or until this time of [`clock::now`].
     Waits(Duration),
-    /// The worker must first report the outcome of its commit: [`Client::committed`].
+    /// The client waits for its commit. The worker then passes the outcome to
+    /// [`Client::committed`].
     Commits(CommitFuture),
-    /// Its statement waits for a row. It continues once its waker was called, or at this time.
+    /// The statement is suspended. It continues once its waker was called, or at this time.
     Locked(Duration),
-    /// Its response is ready to be sent ([`Client::pending_send`]). Afterwards nothing, as for
-    /// `Waits`.
+    /// The response can be sent ([`Client::pending_send`]). Then the client waits as for `Waits`.
     Answers(Duration),
-    /// It has disconnected.
+    /// The client has disconnected.
     End,
 }
 
@@ -103,12 +103,12 @@ pub(crate) struct Client<T> {
     shared: Arc<Shared>,
     peer: Peer,
     waker: Waker,
-    /// The deadline of its login.
+    /// The deadline of the login.
     deadline: Duration,
 }
 
 impl<T: Transport> Client<T> {
-    /// Greets a client. `waker` is called when its suspended statement can continue.
+    /// Greets a client. `waker` is called when a suspended statement of the client can continue.
     pub(crate) fn greet(
         mut transport: T,
         shared: Arc<Shared>,
@@ -126,12 +126,12 @@ impl<T: Transport> Client<T> {
         Client { stage, shared, peer, waker, deadline }
     }
 
-    /// The deadline for its response to the greeting.
+    /// The deadline for the client's answer to the greeting.
     pub(crate) fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Its transport; `None` once it has disconnected.
+    /// The client's transport; `None` once it has disconnected.
     pub(crate) fn transport(&mut self) -> Option<&mut T> {
         match &mut self.stage {
             ClientStage::Greeted(packets, _) => Some(packets.transport()),
@@ -145,15 +145,15 @@ impl<T: Transport> Client<T> {
         matches!(&self.stage, ClientStage::Known(connection) if connection.packets.has_begun())
     }
 
-    /// Reports that bytes have arrived from it; with `ended`, no more come after them.
+    /// Reports that bytes have arrived from the client; with `ended`, no more come after them.
     pub(crate) fn stir(&mut self, ended: bool) {
         if let Some(transport) = self.transport() {
             transport.stir(ended);
         }
     }
 
-    /// Runs its next command, if it has arrived. Before that it authenticates the client, for which
-    /// bytes must have arrived.
+    /// Runs the client's next command, if it has arrived. Before the login, it authenticates the
+    /// client, for which bytes must have arrived.
     pub(crate) fn step(&mut self) -> Step {
         match std::mem::replace(&mut self.stage, ClientStage::Gone) {
             ClientStage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
@@ -178,7 +178,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Reports the outcome of its commit.
+    /// Passes on the outcome of the client's commit.
     pub(crate) fn committed(&mut self, outcome: Result<(), SqlError>) -> Step {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -189,7 +189,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Its response, after [`Step::Answers`].
+    /// The client's response, after [`Step::Answers`].
     pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         match &self.stage {
             ClientStage::Known(connection) => connection.packets.pending_send(),
@@ -198,7 +198,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Records how much of [`Client::pending_send`] was sent. Returns whether that was all. If not,
-    /// the next step sends the rest, or returns the error.
+    /// the next step sends the rest or returns the error.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -209,7 +209,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Ends its wait or its connection, because its deadline has passed.
+    /// Ends the client's wait or its connection, because the deadline has passed.
     pub(crate) fn expire(&mut self) -> Step {
         match &mut self.stage {
             ClientStage::Known(connection) => {
@@ -225,7 +225,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Counts a client that disconnected without a command to quit.
+    /// Ends the client after a read error, and counts it as aborted if it did not quit.
     fn unless_lost(&self, step: Result<Step, ReadError>) -> Step {
         step.unwrap_or_else(|_| {
             self.shared.counters.aborted_clients.add();
@@ -322,8 +322,8 @@ impl<T: Transport> Connection<T> {
         Ok(welcome.then_some(connection))
     }
 
-    /// Sends the response to an authenticated client: whether it may use the requested database,
-    /// and a warning if its text would be misinterpreted.
+    /// Answers the login: whether the client may use the database that it asked for, and a warning
+    /// if the server would misread its text.
     fn welcome(&mut self, database: Option<&str>, collation: u16) -> io::Result<bool> {
         if let Some(name) = database
             && let Err(error) = self.session.use_database(name)
@@ -388,22 +388,22 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Runs the client's next command, if it is here, or resumes the one that waits. Returns an
-    /// error if the client closed the connection without a command to quit.
+    /// Runs the client's next command, if it has arrived, or resumes the suspended statement.
+    /// Returns an error if the client disconnected without COM_QUIT.
     fn step(&mut self) -> Result<Step, ReadError> {
         if self.session.waits_until().is_some() {
             self.resume()?;
             return self.ran();
         }
         if self.answered {
-            // It was not taken completely before, or not at all, in which case this fails.
+            // An earlier attempt sent only a part, or failed; in that case this one fails as well.
             self.answered = false;
             self.packets.send()?;
         }
         match self.packets.arrived() {
             Ok(true) => {}
             Ok(false) => return Ok(Step::Waits(self.waits())),
-            // The read was woken, because no more commands are read.
+            // The read failed because the server stops reading commands of this session.
             Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
             Err(why) => return Err(self.lost(why)),
         }
@@ -415,7 +415,7 @@ impl<T: Transport> Connection<T> {
                     return Ok(Step::End);
                 }
             }
-            // The command was read to its end, so only the command fails.
+            // The rest of the command was read and dropped, so the connection can go on.
             Err(ReadError::NoMemory) => self.does_not_fit(&payload)?,
             Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
             Err(why) => return Err(self.lost(why)),
@@ -481,7 +481,7 @@ impl<T: Transport> Connection<T> {
         self.until = clock::now() + self.limits.wait;
     }
 
-    /// The deadline for what the client sends next.
+    /// The deadline for the client's next bytes.
     fn waits(&mut self) -> Duration {
         if self.packets.has_begun() && !self.begun {
             self.begun = true;

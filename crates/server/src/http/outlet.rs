@@ -14,18 +14,18 @@ use super::{Page, head};
 
 /// The approximate bytes of a piece.
 pub(crate) const PIECE: usize = 256 << 10;
-/// The most pieces that wait for a client. Another one is being made, and one is being sent.
+/// The most pieces that wait for a client. One more is being made, and one more is being sent.
 pub(crate) const PIECES: usize = 2;
 
-/// The bytes of a chunk's length, in digits, with its end of line.
+/// The bytes of a chunk's length line.
 const LENGTH: usize = 10;
 
-/// Takes a page from its maker. If it is dropped before the page is finished, the page is
-/// truncated, which its client can detect.
+/// Takes a page from the code that makes it. If the outlet is dropped before the page is finished,
+/// the page is truncated, which its client can detect.
 pub(crate) struct Outlet {
-    /// `None` if the client takes no more.
+    /// `None` once the client takes no more.
     pieces: Option<SyncSender<Vec<u8>>>,
-    /// Written to when there is a piece, or no more.
+    /// Written to when a piece is ready, or when no more follow.
     made: UnixStream,
     permit: Option<Arc<()>>,
     piece: Vec<u8>,
@@ -59,7 +59,8 @@ impl Outlet {
         if self.with_body {
             whole.push_str(&page.body);
         }
-        // A client that has received all of it may send another request.
+        // Released first: a client that has received all of the page may request another one at
+        // once.
         self.permit = None;
         self.send(whole.into_bytes());
     }
@@ -70,8 +71,8 @@ impl Outlet {
         self.send(head(status, content_type, more).into_bytes());
     }
 
-    /// Ends a page that was begun. Its maker must have released everything that it held for the
-    /// page, because the client may send another request at once.
+    /// Ends a page that was begun. The caller must have released everything that it held for the
+    /// page, because the client may request another one at once.
     pub(crate) fn finish(mut self) {
         self.flush();
         self.permit = None;
@@ -103,13 +104,13 @@ impl Outlet {
     }
 
     fn tell(&self) {
-        // If there is no room for it, the other side is already notified.
+        // If the socket is full, the server has unread notifications already.
         let _ = (&self.made).write(&[0]);
     }
 }
 
 impl fmt::Write for Outlet {
-    /// Fails if no client takes it or requested it.
+    /// Fails if the client takes no more, or asked for the head only.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.pieces.is_none() || !self.with_body {
             return Err(fmt::Error);
@@ -130,8 +131,8 @@ impl fmt::Write for Outlet {
 
 impl Drop for Outlet {
     fn drop(&mut self) {
-        // The order matters: the desk finds the end once it is woken, and a client that finds the
-        // end may ask again.
+        // In this order: the server sees the page's end once it is notified, and a client that sees
+        // the end may request another page.
         self.permit = None;
         self.pieces = None;
         self.tell();

@@ -11,8 +11,8 @@ pub(super) const OVERDUE: Duration = Duration::from_micros(300);
 #[derive(Default)]
 pub(super) struct Commits {
     waiting: AtomicUsize,
-    /// When the first commit began since the log was last written, in nanoseconds of the clock;
-    /// zero for none.
+    /// When the first commit began after the log was last written, in nanoseconds of the clock;
+    /// zero if there is none.
     since_ns: AtomicU64,
     leading: AtomicBool,
 }
@@ -28,12 +28,12 @@ impl Commits {
         }
     }
 
-    /// Records that a response's commit is known.
+    /// Records that the outcome of a response's commit is known.
     pub(super) fn end(&self) {
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// The number of waiting responses.
+    /// The number of responses that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(SeqCst)
     }
@@ -47,8 +47,8 @@ impl Commits {
         since_ns > 0 && clock::now() > Duration::from_nanos(since_ns) + OVERDUE
     }
 
-    /// Writes the log in this thread, unless another worker is writing it; that worker writes the
-    /// rest when it is done.
+    /// Writes the log in this thread. If another worker is writing it already, returns `false`, and
+    /// that worker writes the rest when it is done.
     pub(super) fn lead(&self, write: impl FnOnce() -> bool) -> bool {
         if self.leading.swap(true, SeqCst) {
             return false;

@@ -13,20 +13,20 @@ use crate::admission::Slot;
 use crate::connection::Client;
 use crate::transport::Socket;
 
-/// A worker holds it, or it is queued.
+/// A worker holds the connection, or it is queued.
 const BUSY: u8 = 1;
-/// Epoll has reported it since the last check.
+/// Epoll has reported the client since the last [`ConnectionSlot::look`].
 const STIRRED: u8 = 2;
-/// Its client sends no more. Epoll reports that only once, so this bit stays set.
+/// The client sends no more. Epoll reports that only once, so this bit stays set.
 const ENDED: u8 = 4;
-/// The timer has reported it since the last check.
+/// The connection's deadline has passed since the last [`ConnectionSlot::look`].
 const LATE: u8 = 8;
-/// Its statement is suspended, and no worker holds it.
+/// The statement is suspended, and no worker holds the connection.
 const LOCKED: u8 = 16;
-/// Its waker was called: its statement can continue.
+/// The waker was called: the suspended statement can continue.
 const CALLED: u8 = 32;
 
-/// The state of a connection. The place among the admitted is dropped last.
+/// The state of a connection. Its slot of [`crate::admission`] is dropped last.
 pub(super) enum ConnectionState {
     /// A client that was not greeted yet.
     Came {
@@ -42,7 +42,7 @@ pub(super) enum ConnectionState {
 }
 
 impl ConnectionState {
-    /// Its client, if there is one, and whether it was greeted only now.
+    /// The client, if there is one, and whether this call greeted it.
     pub(super) fn client(
         &mut self,
         greet: impl FnOnce(Socket, Option<IpAddr>, &Slot) -> Client<Socket>,
@@ -58,7 +58,7 @@ impl ConnectionState {
         self.served_mut().map(|client| (client, came))
     }
 
-    /// Its client, if it was greeted and is connected.
+    /// The client, if it was greeted and is connected.
     pub(super) fn served(&self) -> Option<&Client<Socket>> {
         match self {
             ConnectionState::Served { client, .. } => Some(client),
@@ -74,7 +74,7 @@ impl ConnectionState {
     }
 }
 
-/// The bits of a connection's word at a check.
+/// The bits that [`ConnectionSlot::look`] found.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
     pub(super) stirred: bool,
@@ -85,16 +85,16 @@ pub(super) struct Left {
 pub(super) struct ConnectionSlot {
     pub(super) id: u64,
     word: AtomicU8,
-    /// The deadline of its wait, in nanoseconds of the clock, while it is not busy.
+    /// The deadline of the connection's wait, in nanoseconds of the clock, while it is not busy.
     until_ns: AtomicU64,
-    /// Counts toward a dedicated worker.
+    /// Counts the client's responses, to decide whether it gets a dedicated worker.
     pub(super) calm: Calm,
-    /// Locked by the thread that holds the connection; no other thread tries.
+    /// Only the thread that holds the connection locks this, so no thread waits for the lock.
     pub(super) state: Mutex<ConnectionState>,
 }
 
 impl ConnectionSlot {
-    /// A connection that is busy.
+    /// A slot for a connection that is busy.
     pub(super) fn new(id: u64, state: ConnectionState) -> ConnectionSlot {
         ConnectionSlot {
             id,
@@ -105,14 +105,15 @@ impl ConnectionSlot {
         }
     }
 
-    /// Called when epoll reports it. Returns whether that made it busy: then the caller queues it.
+    /// Called when epoll reports the client. Returns whether the connection was not busy and now
+    /// is; then the caller queues it.
     pub(super) fn stir(&self, ended: bool) -> bool {
         let bits = BUSY | STIRRED | if ended { ENDED } else { 0 };
         self.word.fetch_or(bits, SeqCst) & BUSY == 0
     }
 
-    /// Called when its deadline has passed. Returns whether no thread held it: then the caller
-    /// queues it.
+    /// Called when the deadline has passed. Returns whether no thread held the connection; then it
+    /// is busy now, and the caller queues it.
     pub(super) fn expire(&self) -> bool {
         let word = self.word.load(SeqCst);
         if word & LOCKED != 0 {
@@ -122,14 +123,14 @@ impl ConnectionSlot {
             && self.word.compare_exchange(word, word | BUSY | LATE, SeqCst, SeqCst).is_ok()
     }
 
-    /// The events since the last check.
+    /// Takes the events since the last call.
     pub(super) fn look(&self) -> Left {
         let word = self.word.fetch_and(BUSY | ENDED | CALLED, SeqCst);
         Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
     }
 
-    /// Makes it not busy and waiting. Returns `false` if an event came meanwhile: then it is still
-    /// busy.
+    /// Makes the connection wait, not busy any more. Returns `false` if an event came meanwhile;
+    /// then it is still busy.
     pub(super) fn rest(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let word = self.word.load(SeqCst);
@@ -137,8 +138,8 @@ impl ConnectionSlot {
             && self.word.compare_exchange(word, word & ENDED, SeqCst, SeqCst).is_ok()
     }
 
-    /// Suspends its statement until its waker is called, or until this time. Returns `false` if it
-    /// was called meanwhile: then the worker continues.
+    /// Suspends the statement until its waker is called, or until this time. Returns `false` if the
+    /// waker was called meanwhile; then the worker continues with the statement.
     pub(super) fn lock(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let called = |word: u8| if word & CALLED == 0 { word | LOCKED } else { word & !CALLED };
@@ -146,15 +147,15 @@ impl ConnectionSlot {
         before.is_ok_and(|word| word & CALLED == 0)
     }
 
-    /// Called when its statement can continue. Returns whether no worker held it: then the caller
-    /// queues it.
+    /// Called when the suspended statement can continue. Returns whether no worker held the
+    /// connection; then the caller queues it.
     pub(super) fn call(&self) -> bool {
         let called = |word: u8| if word & LOCKED == 0 { word | CALLED } else { word & !LOCKED };
         let before = self.word.fetch_update(SeqCst, SeqCst, |word| Some(called(word)));
         before.is_ok_and(|word| word & LOCKED != 0)
     }
 
-    /// The deadline of its wait, if it waits.
+    /// The deadline of the connection's wait, if it waits.
     pub(super) fn waits_until(&self) -> Option<Duration> {
         let until = Duration::from_nanos(self.until_ns.load(SeqCst));
         let word = self.word.load(SeqCst);

@@ -1,5 +1,5 @@
 //! Decides which clients get dedicated workers: those whose latest responses came without waits, as
-//! long as such clients are few and do not share a few cores.
+//! long as few clients are active and they were not found together on a few cores.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -7,47 +7,49 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// The consecutive responses without a wait before a client gets a dedicated worker: initially, and
-/// at most.
+/// How many consecutive responses without a wait a client must have had to get a dedicated worker:
+/// initially, and at most.
 const AFTER: u32 = 16;
 const AFTER_MOST: u32 = 1 << 12;
-/// The responses from which on a dedicated worker was worth it.
+/// A dedicated worker was worth it if it served at least this many responses.
 const WORTH: u64 = 64;
-/// If several consecutive checks find this many clients on few cores, that is not a coincidence.
-/// Then there are no dedicated workers for `PILED_FOR` windows, and for twice as many windows each
-/// time that it is found again soon.
+/// At least this many clients on few cores, in `PILED_LOOKS` consecutive checks over at least
+/// `PILED_AFTER`, are no coincidence. Then there are no dedicated workers for `PILED_FOR` windows.
+/// If the clients are found so again within `PILED_SOON` windows after that, the pause is twice as
+/// long, up to `PILED_FOR_MOST`.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
 const PILED_FOR: u64 = 20;
 const PILED_FOR_MOST: u64 = 16 * PILED_FOR;
-/// The windows within which it counts as found again soon.
+/// See [`PILED_FROM`].
 const PILED_SOON: u64 = 10;
 /// The window in which active clients are counted.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// The recent responses to a connection's client. The worker that holds the connection writes it.
+/// The recent responses to a client. Only the worker that holds the connection changes them.
 #[derive(Default)]
 pub(super) struct Calm {
     /// The consecutive responses without a wait.
     answers: AtomicU32,
-    /// The number in addition to [`AFTER`] that is needed for a dedicated worker.
+    /// How many responses more than [`AFTER`] the client needs for a dedicated worker.
     more: AtomicU32,
-    /// The last window in which it was counted, and the last in which it was counted as waiting.
+    /// The last window in which the client was counted as active, and the last in which it was
+    /// counted as waiting.
     window: AtomicU64,
     waited: AtomicU64,
 }
 
 impl Calm {
-    /// Records a response; if not `calm`, its statement waited. Returns whether the client has had
-    /// enough consecutive responses for a dedicated worker.
+    /// Records a response. Without `calm`, its statement waited or was long. Returns whether the
+    /// client has had enough consecutive responses for a dedicated worker.
     pub(super) fn note(&self, calm: bool) -> bool {
         let answers = if calm { self.answers.load(Relaxed).saturating_add(1) } else { 0 };
         self.answers.store(answers, Relaxed);
         answers >= AFTER + self.more.load(Relaxed)
     }
 
-    /// Records that its dedicated worker has left it after this many responses.
+    /// Records that the client's dedicated worker has left after this many responses.
     pub(super) fn left_after(&self, answers: u64) {
         let more = self.more.load(Relaxed);
         let more = if answers < WORTH { (2 * more + AFTER).min(AFTER_MOST) } else { more / 2 };
@@ -64,16 +66,16 @@ pub(super) struct Cores(Mutex<Clients>);
 struct Clients {
     /// The number of clients on each core.
     on: Vec<u32>,
-    /// The number of consecutive checks that found the clients on few cores, and the time of the
-    /// first of these.
+    /// How many consecutive checks found the clients on few cores, and the time of the first of
+    /// them.
     piled: u32,
     piled_since: Duration,
 }
 
 impl Cores {
-    /// Records that a client has moved to a core. Returns whether the clients have been on so few
-    /// of `all` cores for so long that they probably are connections of fewer threads: on at most
-    /// half of the cores that they could be on.
+    /// Records that a client has moved to a core. Returns whether the clients probably are
+    /// connections of fewer threads: for long enough they were on at most half of the cores that so
+    /// many clients could be on, of `all` cores.
     pub(super) fn note(
         &self,
         before: Option<usize>,
@@ -123,9 +125,9 @@ impl Clients {
 #[derive(Default)]
 pub(super) struct DedicatedWorkers {
     pub(super) cores: Cores,
-    /// Until this window there are no dedicated workers, because clients have few threads.
+    /// No dedicated workers until this window, because the clients have few threads.
     piled_until: AtomicU64,
-    /// The number of windows of that pause.
+    /// The length of that pause, in windows.
     piled_for: AtomicU64,
     pub(super) now: AtomicUsize,
     pub(super) total: AtomicU64,
@@ -133,13 +135,13 @@ pub(super) struct DedicatedWorkers {
     /// The clients that sent a command in this window, and in the previous one.
     asked: AtomicUsize,
     asked_before: AtomicUsize,
-    /// The clients among them whose command waited or was long.
+    /// Of these, the clients whose command waited or was long.
     waited: AtomicUsize,
     waited_before: AtomicUsize,
 }
 
 impl DedicatedWorkers {
-    /// Records that a client sends a command.
+    /// Records that a client has sent a command.
     pub(super) fn note_asked(&self, calm: &Calm, now: Duration) {
         let window = now.as_nanos() as u64 / WINDOW.as_nanos() as u64;
         if calm.window.load(Relaxed) == window {
@@ -159,7 +161,7 @@ impl DedicatedWorkers {
         self.asked.fetch_add(1, Relaxed);
     }
 
-    /// Records that a command of a connection's client waits.
+    /// Records that a client's command waits or is long.
     pub(super) fn note_waited(&self, calm: &Calm) {
         let window = calm.window.load(Relaxed);
         if calm.waited.swap(window, Relaxed) != window {
@@ -167,7 +169,7 @@ impl DedicatedWorkers {
         }
     }
 
-    /// Records that clients were found to have few threads.
+    /// Records that the clients were found to have few threads.
     pub(super) fn note_piled(&self) {
         let (window, until) = (self.window.load(Relaxed), self.piled_until.load(Relaxed));
         let again = until > 0 && window <= until + PILED_SOON;
@@ -177,8 +179,9 @@ impl DedicatedWorkers {
         self.piled_until.store(window + windows, Relaxed);
     }
 
-    /// Whether more clients are active than there are places, or more wait than there are workers
-    /// for them.
+    /// Whether more clients are active than there are places, or more clients wait or run something
+    /// long than there are workers; also during the pause after the clients were found on few
+    /// cores.
     pub(super) fn is_crowded(&self, places: usize, workers: usize) -> bool {
         if self.window.load(Relaxed) < self.piled_until.load(Relaxed) {
             return true;
@@ -194,7 +197,7 @@ impl DedicatedWorkers {
         !self.is_crowded(places, workers) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
     }
 
-    /// The number of dedicated workers now, and in all.
+    /// The number of dedicated workers now, and how many there have been.
     pub(super) fn figures(&self) -> (usize, u64) {
         (self.now.load(SeqCst), self.total.load(SeqCst))
     }
@@ -231,8 +234,8 @@ mod tests {
         assert_eq!(answers(), AFTER);
     }
 
-    /// DEDICATED-WORKER-3: each client counts once in a window, and those of the last window count
-    /// too.
+    /// DEDICATED-WORKER-3: a client counts once in a window, and the clients of the previous window
+    /// count, too.
     #[test]
     fn dedicated_worker_3_clients_are_counted_that_ask_lately() {
         let (dedicated, connections) = (DedicatedWorkers::default(), connections(10));
@@ -256,7 +259,7 @@ mod tests {
         ask(9, &connections);
         ask(11, &connections[..1]);
         assert!(counts(1), "that was before a pause");
-        // A client whose clock was read earlier.
+        // This client's clock was read in an earlier window.
         ask(10, &connections[1..2]);
         assert!(counts(2));
     }
@@ -283,7 +286,7 @@ mod tests {
         assert_eq!(told(&[1; 3], 2, 4000), None, "they may be there by chance");
         assert_eq!(told(&[0, 1, 1, 1, 1, 1], 2, 4000), None);
         assert_eq!(told(&[0; 9], 1, 4000), None, "there is no other");
-        // With sixteen cores, they could be on as many cores as there are clients.
+        // With sixteen cores, eight clients can be on eight cores.
         assert_eq!(told(&[0, 1, 2, 3, 4, 5, 6, 7], 16, 4000), None);
         assert!(told(&[0, 1, 2, 3, 0, 1, 2, 3], 16, 4000).is_some());
     }

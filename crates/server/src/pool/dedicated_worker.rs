@@ -17,29 +17,34 @@
 //! # Guarantees
 //!
 //! - **DEDICATED-WORKER-1.** A connection with a dedicated worker is busy, and only that worker
-//!   holds it. The worker notices what the client sends, and when it disconnects. The connection's
-//!   timeouts are late by at most [`QUIET`].
+//!   holds it. The worker notices what the client sends, and when the client disconnects. The
+//!   connection's timeouts are late by at most [`QUIET`].
 //! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after `AFTER` responses in a row
-//!   without a wait. More responses are needed if the client's last dedicated worker served fewer
-//!   than `WORTH`. The client loses the worker when it is silent for [`QUIET`]. Only local clients
-//!   over TCP without TLS get one, because the cores of other clients are not known.
+//!   without a wait. It needs more responses if its last dedicated worker sent fewer than `WORTH`.
+//!   The client loses the worker when it is silent for [`QUIET`]. Only local clients over TCP
+//!   without TLS get one, because the cores of other clients are not known.
 //!   [`super::dedicated_clients`] counts the responses.
-//! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker. There
-//!   are none soon after more clients than that have sent commands, because those few clients would
-//!   get more of the cores than the others. There are none while more clients than there are
-//!   workers wait or run something long, or if no worker would be left to listen. There are none
-//!   for at least `PILED_FOR` windows after the clients were found together on few cores: they are
-//!   then probably connections of one thread that sends several commands at once, and one worker
-//!   that responds to them together serves them better.
+//! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker, and at
+//!   most [`PLACES_MOST`]. There are none while more clients than that send commands within a
+//!   window: the clients with dedicated workers would get more of the cores than the others. There
+//!   are none while more clients than there are workers wait or run something long, or while no
+//!   other worker runs. There are none for at least `PILED_FOR` windows after the clients were
+//!   found together on few cores. They are then probably connections of one thread that sends
+//!   several commands at once, and one worker that responds to all of them together serves them
+//!   better.
 //! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
-//!   counts as running again; after that it leaves its client.
+//!   counts as running again. Once that is done, it leaves its client.
 //!
-//! **Rejected.** A dedicated worker for each client, always: a shared worker with nothing else to
-//! do writes waiting commits together, and passes a hot row from one client to the next without a
-//! wake-up ([`super`]). An epoll instance for each worker, with some of the clients: the worker is
-//! on the core of some of these clients at best. To try both placements and keep the faster: the
-//! trials separate clients and workers that share a core, and on a busy machine the comparison is
-//! random.
+//! **Rejected.** A dedicated worker for every client, at all times: it would lose what a shared
+//! worker does better. A shared worker writes the log for the commits of several clients at once,
+//! and passes a hot row from one client to the next without a wake-up ([`super`]).
+//!
+//! An epoll instance for each worker, with a fixed part of the clients: a worker is on the core of
+//! one of its clients at a time, so the other clients would still wake it by interrupts.
+//!
+//! Trying each client with and without a dedicated worker, and keeping the faster way: a trial
+//! separates a client from a worker that shares its core, and on a busy machine it is chance which
+//! of two trials is faster.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,24 +62,24 @@ use super::{HEARD, Pool};
 use crate::connection::{Client, Step};
 use crate::transport::{Raw, Socket};
 
-/// The time that a client may be silent before it loses its dedicated worker.
+/// How long a client may be silent before it loses its dedicated worker.
 const QUIET: Duration = Duration::from_millis(10);
 /// The most dedicated workers for each worker that may run at once.
 const PLACES: usize = 32;
 /// The most dedicated workers, for any number of workers.
 const PLACES_MOST: usize = 512;
-/// The responses between two checks of the client's core.
+/// The worker checks its client's core after each time this many responses.
 const LOOKS_EACH: u64 = 32;
 thread_local! {
     /// Whether this worker is dedicated to a client, and counts as waiting.
     static IS_DEDICATED: Cell<bool> = const { Cell::new(false) };
-    /// Whether it has waited within a statement meanwhile.
+    /// Whether this worker has begun a wait within a statement while it was dedicated.
     static WAITED: Cell<bool> = const { Cell::new(false) };
-    /// Whether this worker's command has neither been long nor waited so far.
+    /// Whether this worker's current command has neither waited nor been long so far.
     static CALM: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Moves the worker to the core of its client.
+/// Moves a dedicated worker to the core of its client.
 struct Follower<'a> {
     dedicated: &'a DedicatedWorkers,
     raw: &'a Raw,
@@ -85,8 +90,8 @@ struct Follower<'a> {
 
 impl Follower<'_> {
     /// Checks from which core the client last sent, and moves the calling worker there. The
-    /// scheduler may move it elsewhere afterwards. If the system does not allow setting the core,
-    /// it stays.
+    /// scheduler may move the worker elsewhere afterwards. If the system does not allow setting the
+    /// core, the worker stays where it is.
     fn look(&mut self, cores: usize, now: Duration) {
         let Some(core) = self.raw.sent_from().filter(|core| *core < CpuSet::MAX_CPU) else {
             return;
@@ -118,7 +123,7 @@ impl Drop for Follower<'_> {
     }
 }
 
-/// Sends a client its response. Returns whether it took all of it.
+/// Sends a client its response. Returns whether the socket accepted all of it.
 fn send(client: &mut Client<Socket>) -> bool {
     let sent = client.pending_send().map_or(Ok(0), |mut pending_send| {
         pending_send.send();
@@ -128,10 +133,10 @@ fn send(client: &mut Client<Socket>) -> bool {
 }
 
 impl Pool {
-    /// Records how a client was served. Returns whether it gets a dedicated worker; its place is
-    /// then taken.
+    /// Records how a client was served. Returns whether it gets a dedicated worker; then its place
+    /// is taken already.
     pub(super) fn is_to_dedicate(&self, connection: &ConnectionSlot, step: &Step) -> bool {
-        // A response that is sent within its step, as with TLS, ends in `Again`, which does not
+        // A step that sends the response itself, as with TLS, returns `Again`, which does not
         // count.
         let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
         if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
@@ -149,9 +154,9 @@ impl Pool {
         self.dedicated.is_crowded(self.places(), self.thread_pool.most())
     }
 
-    /// Serves a client as its dedicated worker, until a step other than sending a response is
-    /// needed, or the client is silent. Returns that step. The place is taken already
-    /// ([`Pool::is_to_dedicate`]).
+    /// Serves a client as its dedicated worker, until its next step is not a response or a wait for
+    /// the client, or the client is silent for [`QUIET`]. Returns the next step. The place is taken
+    /// already ([`Pool::is_to_dedicate`]).
     pub(super) fn dedicate(
         &self,
         connection: &ConnectionSlot,
@@ -174,7 +179,8 @@ impl Pool {
                 let now = clock::now();
                 let answered = matches!(outcome, Ok(Step::Answers(_)));
                 if answered && !send(client) {
-                    // The worker that serves the client next finds the end or the error.
+                    // The worker that serves the client next sends the rest, or finds the end or
+                    // the error.
                     outcome = Ok(Step::Again);
                     break;
                 }
@@ -187,7 +193,7 @@ impl Pool {
                     break;
                 }
                 outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
-                // No worker waits for the pieces of a command.
+                // If only a part of a command has come, the worker does not wait for the rest.
                 let in_vain = client.transport().is_some_and(|socket| socket.lingered_in_vain());
                 if in_vain || matches!(outcome, Ok(Step::Waits(_))) && client.is_in_command() {
                     break;
@@ -200,7 +206,7 @@ impl Pool {
             self.leave_client();
             let reads_as_before =
                 client.transport().is_none_or(|socket| socket.end_linger().is_ok());
-            // Epoll reports unread bytes at once.
+            // Once epoll listens again, it reports bytes that are unread.
             if !self.hear(&raw, connection, HEARD) || !reads_as_before {
                 outcome = Ok(Step::End);
             }
@@ -213,14 +219,14 @@ impl Pool {
         outcome
     }
 
-    /// Ends the calling worker's dedication: it counts as running again.
+    /// If the calling worker is dedicated, it is so no longer, and counts as running again.
     pub(super) fn leave_client(&self) {
         if IS_DEDICATED.take() {
             thread::Pool::come_back(self);
         }
     }
 
-    /// Makes epoll report these events of a client. Returns whether it will.
+    /// Makes epoll report these events of a client. Returns whether that succeeded.
     fn hear(&self, raw: &Raw, connection: &ConnectionSlot, flags: EventFlags) -> bool {
         epoll::modify(&self.epoll, raw, EventData::new_u64(connection.id), flags).is_ok()
     }
@@ -243,7 +249,7 @@ pub(super) fn waits_already() -> bool {
     IS_DEDICATED.get()
 }
 
-/// The same for a worker that continues after a wait.
+/// The same for a worker that continues after such a wait.
 pub(super) fn waited_already() -> bool {
     WAITED.take()
 }

@@ -2,7 +2,7 @@
 //! workers sleep.
 //!
 //! All workers share one epoll instance. Client sockets are registered edge-triggered, so no socket
-//! must be registered again after a command. The bell is an eventfd in the same instance; another
+//! need be registered again after a command. The bell is an eventfd in the same instance; another
 //! thread writes to it to wake a sleeping worker ([`spillway_base::sleepers`]). A third kind of
 //! event reports finished device reads of suspended statements.
 
@@ -17,16 +17,16 @@ use spillway_base::clock;
 
 use super::{BACKLOG, BELL, LOOKS_SOON, Pool, READS, STEPS_BACK};
 
-/// Events that a worker takes from epoll at once while no other worker sleeps there.
+/// How many events a worker takes from epoll at once while no other worker sleeps there.
 const EVENTS: usize = 32;
 
-/// A start of the first read so early that every worker submits the reads at once.
+/// A time for `kept_since_ns` that is so early that every worker submits the reads at once.
 const LONG_AGO_NS: u64 = 1;
 
-/// How long after a device refused reads they are submitted again.
+/// The time after which reads that the device refused are submitted again.
 const REFUSED: Duration = Duration::from_millis(1);
 
-/// Retries after a panic while finished reads are loaded.
+/// How often loading finished reads is retried after a panic.
 const PANICS: usize = 16;
 
 /// What a call of epoll reported.
@@ -34,23 +34,23 @@ const PANICS: usize = 16;
 pub(super) enum Found {
     Nothing,
     Others,
-    /// Finished reads, and perhaps others.
+    /// Finished reads, and perhaps other events.
     Reads,
 }
 
 impl Pool {
-    /// Submits the reads of suspended statements, if the first has waited for `after`.
+    /// Submits the reads of suspended statements, if the first of them has waited for `after`.
     pub(super) fn hand_over(&self, after: Duration) {
         let database = self.shared.instance.database();
         if !database.keeps_reads() {
             if self.kept_since_ns.load(Ordering::Relaxed) != 0 {
-                // Reads that begin from now on are not as old.
+                // The next reads begin later than the recorded time.
                 self.kept_since_ns.store(0, Ordering::Relaxed);
             }
             return;
         }
-        // If a worker sleeps, few more reads will join these. If none sleeps, the reads wait for
-        // more until `after` has passed.
+        // If a worker sleeps, the pool is not busy, and few more reads will join these: submit them
+        // now. If none sleeps, hold them until `after` has passed, because more will join.
         if !after.is_zero() && self.thread_pool.sleeping() == 0 {
             let now = clock::now();
             let since = self.kept_since_ns.load(Ordering::Relaxed);
@@ -63,15 +63,15 @@ impl Pool {
         }
         self.kept_since_ns.store(0, Ordering::Relaxed);
         self.send_kept();
-        // Reads that finish at once are loaded here: a panic there is reported by the panic hook,
-        // and ends no more than its block.
+        // Reads that finish at once are loaded here. The panic hook reports a panic there, and only
+        // the block that met it is lost.
         if catch_unwind(AssertUnwindSafe(|| database.submit_reads())).is_err() {
             self.end_reads();
         }
     }
 
-    /// Lets another worker submit the reads that are kept for the device: the caller may hold locks
-    /// that are needed to load blocks.
+    /// Makes another worker submit the reads that are held back. The caller cannot do that itself,
+    /// because it may hold locks that are needed to load blocks.
     pub(super) fn have_kept_reads_handed_over(&self) {
         if self.shared.instance.database().keeps_reads() {
             self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Pool {
         }
     }
 
-    /// Sleeps until something is ready.
+    /// Sleeps until epoll reports something.
     pub(super) fn sleep(&self, events: &mut Vec<Event>) {
         if self.is_brief() && self.thread_pool.sleeping() > 0 {
             // One listening worker is enough.
@@ -88,7 +88,7 @@ impl Pool {
         }
         let is_idle = || self.work.lock().is_empty() && self.thread_pool.goes_on();
         let found = self.thread_pool.sleepers.sleep(is_idle, || {
-            // Reads that the device refused are submitted again.
+            // If the device has refused reads, wake after a while to submit them again.
             let keeps = self.shared.instance.database().keeps_reads();
             self.listen(events, keeps.then_some(REFUSED))
         });
@@ -99,17 +99,17 @@ impl Pool {
         self.see_to_reads(found, true);
     }
 
-    /// Queues what epoll reports, without waiting. Returns whether it reported anything.
+    /// Queues what epoll reports, without waiting. Returns whether epoll reported anything.
     pub(super) fn collect(&self, events: &mut Vec<Event>, looks_soon: bool) -> bool {
         let found = self.listen(events, Some(Duration::ZERO));
         self.see_to_reads(found, looks_soon);
         found != Found::Nothing
     }
 
-    /// Loads finished reads and queues the statements that wait for them. The caller counts as at
-    /// work. A worker (`looks_soon`) continues with the first statement itself, and another is
-    /// woken for the rest. A panic loses only the block that it met; the waiting statements are
-    /// still queued.
+    /// If `found` says so, loads finished reads and queues the statements that wait for them. A
+    /// worker (`looks_soon`) continues with the first statement itself; another worker is woken for
+    /// the rest. A panic loses only the block that it met, and the statements are queued
+    /// nevertheless.
     fn see_to_reads(&self, found: Found, looks_soon: bool) {
         if found != Found::Reads {
             return;
@@ -123,7 +123,8 @@ impl Pool {
     fn end_reads(&self) {
         let database = self.shared.instance.database();
         for _ in 0..PANICS {
-            // The panic hook has reported it. The remaining reads are not reported again, so retry.
+            // The panic hook has reported the panic. Epoll does not report the remaining reads
+            // again, so retry.
             if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
                 break;
             }
@@ -132,7 +133,8 @@ impl Pool {
 
     /// Queues the connections that epoll reports.
     fn listen(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> Found {
-        // Each sleeper is woken for one event and must find it, so take only one.
+        // Each sleeper is woken for one event and must find it, so take only one while others
+        // sleep.
         let others = self.thread_pool.sleeping() - usize::from(wait.is_none());
         events.clear();
         events.reserve_exact(if others > 0 { 1 } else { EVENTS });

@@ -6,9 +6,10 @@
 //! a statement to its end, and takes the next without sleeping. A statement that would have to wait
 //! gives up its worker, and becomes ready work again when its wait is over.
 //!
-//! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. Work enters it when an epoll
-//! instance reports a client that has sent something ([`events`]), when a commit becomes durable,
-//! so that its response can be sent, and when a client has been silent for too long ([`timer`]).
+//! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. Work enters it when epoll
+//! reports a client that has sent something ([`events`]), when a commit becomes durable, so that
+//! its response can be sent, when a suspended statement can continue ([`waker`]), and when a client
+//! has been silent for too long ([`timer`]).
 //!
 //! **A connection** has a [`connection_slot::ConnectionSlot`] and costs only memory. The slot's
 //! atomic state word ensures that one worker at a time serves the connection, and that no event
@@ -20,13 +21,15 @@
 //! one thread sent a whole batch, its last client would wait longest.
 //!
 //! Workers also write the log ([`commits`]). A worker without ready work writes it, so a lone
-//! client's commit needs no hand-over. A worker that finds commits older than [`commits::OVERDUE`]
-//! writes it, too. The log's own flusher is the fallback.
+//! client's commit needs no hand-over to another thread. A worker that finds commits older than
+//! [`commits::OVERDUE`] writes the log before it takes another command. The log's own flusher is
+//! the fallback.
 //!
-//! **Responses are sent together** if their statements are brief ([`response_batch`]), because most
-//! of a brief statement's cost is the system call that sends its response. A statement that may
-//! take long reports so beforehand ([`spillway_base::thread::long_ahead`]). A brief statement that
-//! meets more rows than expected reports so, too.
+//! **Responses are sent together** if their statements are brief ([`response_batch`]): most of a
+//! brief statement's cost is sending its response, and one system call for several responses is
+//! cheaper than one for each. A statement calls [`spillway_base::thread::long_ahead`] before
+//! anything that may take long, and once it meets more rows than a brief statement may. The worker
+//! then sends the responses that it still holds.
 //!
 //! **Row locks** do not hold a worker. A statement that finds its row locked is suspended
 //! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the suspended
@@ -37,36 +40,38 @@
 //! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
 //! is suspended as for a row lock, and its block is read together with other blocks. Epoll reports
 //! finished reads; the thread that receives the event loads the blocks and queues the statements.
-//! All other statements keep their worker while they wait for the device. So does a lookup if the
-//! pool has nothing else to do ([`thread::Pool::is_quiet`]), because suspending it would only delay
-//! it.
+//! All other statements keep their worker while they wait for the device. A lookup keeps its
+//! worker, too, if the pool has nothing else to do ([`thread::Pool::is_quiet`]): suspending it
+//! would only delay it.
 //!
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
-//! its place. So if all clients but one wait for a table lock, that client's COMMIT is still read.
-//! Threads beyond the setting stop running as soon as they have no work. If all workers run long
-//! statements while other statements are ready, one more worker starts ([`stall_detector`]).
+//! its place. So even if all clients but one wait for a table lock, a worker is free to read the
+//! last client's COMMIT. Threads beyond the setting stop running as soon as they have no work. If
+//! all workers run long statements while other statements are ready, one more worker starts
+//! ([`stall_detector`]).
 //!
 //! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
 //! few and their statements are brief.
 //!
 //! **Few workers for brief statements.** One worker finishes several brief statements before
 //! another worker is awake, and sends more responses together than two workers would. So a worker
-//! that has met only brief statements lately leaves up to [`BACKLOG`] commands in the queue for
-//! itself, without waking another worker, and rests if another worker already listens. Before it
-//! runs anything long, or waits, it wakes or starts another worker.
+//! that lately has served only brief statements leaves up to [`BACKLOG`] commands in the queue for
+//! itself, without waking another worker. When it finds no work and another worker sleeps in epoll,
+//! it becomes spare ([`thread_pool`]). Before it runs anything long, or waits, it wakes or starts
+//! another worker.
 //!
 //! # Guarantees
 //!
-//! - **POOL-1.** If a connection is not busy, an event will report any unread bytes that it has,
-//!   and the timer knows its deadline.
+//! - **POOL-1.** If a connection is not busy, epoll will report any bytes of its client that are
+//!   unread, and the timer knows its deadline.
 //! - **POOL-2.** A busy connection is held by one worker, or is in the queue once, or will be
 //!   queued by its commit, its waker or the timer. Epoll does not report it while it has a
 //!   dedicated worker (DEDICATED-WORKER-1).
 //! - **POOL-3.** If the queue is not empty, either a worker is awake and checks the queue before it
 //!   waits or runs anything long, or the bell has been rung (SLEEPERS-1, SLEEPERS-2).
 //! - **POOL-4.** If fewer workers run than the setting allows and no worker sleeps in epoll, either
-//!   another worker has been started, or a running worker is not at anything long.
+//!   another worker has been started, or at least one running worker runs nothing long.
 //!
 //! **Rejected.** An async runtime: statements run deep in blocking code that would have to be
 //! rewritten (DESIGN, D11). One polling thread that passes work to workers: each hand-over is a
@@ -114,41 +119,41 @@ use crate::server::Shared;
 use crate::transport::Socket;
 use crate::vanished::Vanished;
 
-/// The event of the bell, in place of a connection's id.
+/// The event id of the bell, where other events have a connection's id.
 const BELL: u64 = u64::MAX;
 
-/// The event of finished reads, in place of a connection's id.
+/// The event id of finished reads, where other events have a connection's id.
 const READS: u64 = u64::MAX - 1;
 
-/// How long a suspended statement's read waits for others, so that the device gets them together.
+/// How long a suspended statement's read is held back, so that the device gets several together.
 const GATHER: Duration = Duration::from_micros(50);
 
-/// The events of a client that epoll reports.
+/// The events of a client for which epoll is asked.
 const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
-/// Queued responses from which on another worker is woken.
+/// With this many queued responses, another worker is woken.
 const SHARE_AT: usize = 4;
 
-/// A worker expects brief work after this many brief items. The count is limited by the second
-/// constant, and a longer item subtracts the third.
+/// A worker that has served this many brief items expects brief work. The count stays within
+/// `BRIEF_MOST`, and an item that is not brief subtracts `LONGER`.
 const BRIEF_AFTER: u32 = 64;
 const BRIEF_MOST: u32 = 128;
 const LONGER: u32 = 8;
 /// An item that takes this long is not brief.
 const BRIEF_FOR: Duration = Duration::from_micros(8);
-/// The queued commands from which on another worker is woken although they are probably brief.
+/// With this many queued commands, another worker is woken although they are probably brief.
 const BACKLOG: usize = 8;
 
 thread_local! {
-    /// The brief items that this worker has served recently.
+    /// How many brief items this worker has served recently.
     static BRIEF: Cell<u32> = const { Cell::new(0) };
-    /// Whether the worker rests next, because another worker listens.
+    /// Whether the worker becomes spare next, because another worker sleeps in epoll.
     static STEPS_BACK: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread checks the queue as soon as its current call returns.
     static LOOKS_SOON: Cell<bool> = const { Cell::new(false) };
-    /// The value of [`LOOKS_SOON`] from before it waited.
+    /// The value of [`LOOKS_SOON`] from before the thread began to wait.
     static LOOKED_SOON: Cell<bool> = const { Cell::new(false) };
-    /// Whether it has since queued work without waking another worker.
+    /// Whether the thread has since queued work without waking another worker.
     static OWES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -157,7 +162,7 @@ pub(crate) struct Pool {
     me: Weak<Pool>,
     shared: Arc<Shared>,
     epoll: OwnedFd,
-    /// Written to wake a worker that sleeps in epoll.
+    /// Written to in order to wake a worker that sleeps in epoll.
     bell: OwnedFd,
     /// Readable when asynchronous reads have completed.
     _reads: Vec<OwnedFd>,
@@ -166,8 +171,8 @@ pub(crate) struct Pool {
     commits: Commits,
     thread_pool: ThreadPool,
     timer: Timer,
-    /// Since when reads are kept that are not submitted to the device yet, in nanoseconds of the
-    /// clock; zero if unknown.
+    /// Since when reads are held back from the device, in nanoseconds of the clock; zero if
+    /// unknown.
     kept_since_ns: AtomicU64,
     /// Whether responses of brief statements are sent together, by as few workers as suffice.
     together: bool,
@@ -181,7 +186,7 @@ pub(crate) struct Pool {
     dedicated: DedicatedWorkers,
     /// Items taken from the queue.
     taken: AtomicU64,
-    /// Their number when the stall detector last checked.
+    /// The value of `taken` when the stall detector last checked.
     taken_before: AtomicU64,
     /// When the stall detector checks next, in nanoseconds of the clock; zero while a worker
     /// sleeps.
@@ -251,12 +256,13 @@ impl Pool {
         Ok(())
     }
 
-    /// A descriptor that is readable when [`Pool::sweep`] is due earlier than it returned.
+    /// A descriptor that becomes readable when a call of [`Pool::sweep`] is due before the time
+    /// that the last call returned.
     pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
         self.timer.alarm()
     }
 
-    /// Queues connections whose deadline has passed, and adds a worker if all of them run long
+    /// Queues connections whose deadline has passed, and adds a worker if all workers run long
     /// statements. Returns when to call it again.
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
@@ -276,7 +282,7 @@ impl Pool {
         next.into_iter().chain(watch_at).chain(look_at).min()
     }
 
-    /// Its metrics.
+    /// The pool's metrics.
     pub(crate) fn metrics(&self) -> [Metric; 4] {
         let figure =
             |name, help, value: usize| Metric { name, help, counter: false, value: value as f64 };
@@ -326,7 +332,7 @@ impl Pool {
         })
     }
 
-    /// Starts another worker, if POOL-4 asks for one.
+    /// Starts another worker, if POOL-4 requires it.
     fn call_if_missed(&self) {
         if self.thread_pool.is_short() {
             // Without memory for a thread, the existing workers continue when they can.
@@ -339,7 +345,8 @@ impl Pool {
         self.together && BRIEF.get() >= BRIEF_AFTER
     }
 
-    /// Shares the queued work that the calling worker kept for itself.
+    /// Makes other workers see the queued work that the calling worker kept for itself, and expects
+    /// no brief work any more.
     fn share(&self) {
         if self.is_brief() {
             self.show_work();
@@ -347,8 +354,8 @@ impl Pool {
         BRIEF.set(0);
     }
 
-    /// Records that a statement took longer than brief ones. Occasionally this happens because the
-    /// processor ran something else.
+    /// Records that an item took longer than a brief one. The processor may have run another thread
+    /// meanwhile, so one such item does not start the count of brief items anew.
     fn was_longer(&self) {
         let was_brief = self.is_brief();
         BRIEF.set(BRIEF.get().saturating_sub(LONGER));
@@ -358,7 +365,7 @@ impl Pool {
         }
     }
 
-    /// Wakes a sleeping worker, if there is work.
+    /// Wakes a sleeping worker, if the queue is not empty.
     fn show_work(&self) {
         if !self.work.lock().is_empty() {
             self.ring_if_asleep();
@@ -381,7 +388,7 @@ impl Pool {
         self.ring_if_asleep();
     }
 
-    /// Makes sure that a worker checks the queue.
+    /// Makes sure that a worker will look at the queue.
     fn tell_of_it(&self) {
         if LOOKS_SOON.get() {
             OWES.set(true);
@@ -393,7 +400,7 @@ impl Pool {
     /// The loop of a worker.
     fn work(&self) {
         let mut events = Vec::new();
-        // When it finished the previous item, if it has done nothing else since.
+        // When the worker finished the previous item, if it has done nothing else since.
         let mut began = None;
         loop {
             let stays = match STEPS_BACK.take() {
@@ -430,11 +437,11 @@ impl Pool {
         }
         self.send_kept();
         self.hand_over(Duration::ZERO);
-        // The next worker must be woken as well.
+        // A ring wakes only one worker. The worker that ends passes it on.
         self.ring();
     }
 
-    /// Hands the duties of a worker that goes to rest to others.
+    /// Before a worker becomes spare: finishes or passes on what it was responsible for.
     fn rest(&self) {
         self.send_kept();
         self.hand_over(Duration::ZERO);
@@ -476,7 +483,7 @@ impl Pool {
         None
     }
 
-    /// Writes the log. Returns whether this thread had anything to write.
+    /// Writes the log. Returns whether there was anything to write.
     fn lead(&self) -> bool {
         thread::Pool::long_ahead(self);
         let database = self.shared.instance.database();
@@ -500,7 +507,7 @@ impl thread::Pool for Pool {
         }
         self.send_kept();
         self.share();
-        // From now on, other workers must be woken for what this call makes ready.
+        // From now on, other workers must be woken for work that the current call queues.
         LOOKED_SOON.set(LOOKS_SOON.replace(false));
         if OWES.take() {
             self.ring_if_asleep();
@@ -530,8 +537,8 @@ impl thread::Pool for Pool {
     }
 
     fn is_quiet(&self) -> bool {
-        // If it is alone because its statements are brief, another worker is called when it waits,
-        // once.
+        // A worker may be alone because its statements are brief. Then it waits for its read
+        // itself: another worker is called meanwhile, and this one is not alone any more.
         let alone = || self.is_brief() && self.thread_pool.is_alone();
         (self.thread_pool.is_one_at_work(self.dedicated.figures().0) || alone())
             && self.work.lock().is_empty()

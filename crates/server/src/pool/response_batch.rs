@@ -5,11 +5,11 @@
 //!
 //! # Guarantees
 //!
-//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long: it
-//!   runs a statement that is not known to be brief, or that has met more rows than a brief
-//!   statement may ([`spillway_base::thread::long_ahead`]); it waits for anything
-//!   ([`spillway_base::thread::blocking`]); or it writes the log. A worker also sends its batch
-//!   before it rests, sleeps or ends.
+//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long:
+//!   before it runs a statement that is not known to be brief, or goes on with one that has met
+//!   more rows than a brief statement may ([`spillway_base::thread::long_ahead`]); before it waits
+//!   for anything ([`spillway_base::thread::blocking`]); before it writes the log. A worker also
+//!   sends its batch before it becomes spare, sleeps or ends.
 //! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses, and is sent when it has that
 //!   many. A worker also sends it after it has served a connection whose response does not go into
 //!   the batch, and after it has served any connection if the batch's first response is at least
@@ -35,11 +35,11 @@ use crate::connection::Client;
 /// The most responses in a batch.
 pub(crate) const MOST: usize = 16;
 
-/// The longest time that the first response waits for others while none of their statements is
-/// long.
+/// How long the first response of a batch waits at most for others while none of their statements
+/// is long.
 const AGE: Duration = Duration::from_micros(100);
 
-/// A connection with its response, and its deadline after that.
+/// A connection with its response, and its next deadline once the response is sent.
 type Answered = (Arc<ConnectionSlot>, Duration);
 
 #[derive(Default)]
@@ -78,9 +78,9 @@ impl Pool {
         enough
     }
 
-    /// Sends the calling worker's batch. The caller may hold any lock except the pool's. A
-    /// connection whose client has disconnected is queued, and the next worker that serves it
-    /// cleans up.
+    /// Sends the calling worker's batch. The caller may hold any lock except the pool's. If a
+    /// client has disconnected, its connection is queued, and the worker that serves it next
+    /// removes it.
     pub(super) fn send_kept(&self) {
         let Some((mut answered, mut post)) = BATCH.with_borrow_mut(|batch| {
             let some = !batch.answered.is_empty();
@@ -103,8 +103,8 @@ impl Pool {
     }
 }
 
-/// Sends to each client as much of its response as its socket takes. Returns whether that was all,
-/// for each.
+/// Sends to each client as much of its response as its socket accepts. Returns for each whether
+/// that was all.
 fn send_all(answered: &[Answered], post: &mut Option<BatchedSend>) -> SmallVec<[bool; MOST]> {
     // No other thread holds these connections, so each lock is free.
     let mut states: SmallVec<[_; MOST]> =
@@ -143,8 +143,8 @@ mod tests {
     use crate::server::{ServerSettings, Shared};
     use crate::transport::{Raw, Socket};
 
-    /// The number of a connection whose client has disconnected. The pool is done with it once it
-    /// is queued.
+    /// The id of a connection whose client has disconnected. The pool does nothing more with it
+    /// once it is queued.
     const NOBODY: u64 = 1 << 32;
     /// The least delay that makes a difference.
     const A_BIT: Duration = Duration::from_nanos(1);
@@ -174,8 +174,8 @@ mod tests {
         figures.iter().find(name).unwrap().value as usize
     }
 
-    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and restarts with the
-    /// next batch.
+    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and begins anew with
+    /// each batch.
     #[test]
     fn response_batch_2_none_stays_when_another_is_served_that_much_later() {
         let pool = pool(true);
@@ -186,14 +186,15 @@ mod tests {
             assert_eq!(in_batch(), 3);
             assert!(kept(&pool, now + AGE));
             assert_eq!(in_batch(), 0);
-            // Soon after the previous batch was sent: it waits as long as that one did.
+            // Soon after the previous batch was sent: the next batch gets as much time as the
+            // previous one.
             now += AGE + A_BIT;
         }
         assert!(!pool.send_enough(now + 2 * AGE), "there is nothing to be sent");
         pool.stop(true);
     }
 
-    /// RESPONSE-BATCH-2: also within a very short time.
+    /// RESPONSE-BATCH-2: the bound of responses also holds if all come within a very short time.
     #[test]
     fn response_batch_2_no_more_stay_than_so_many() {
         let pool = pool(true);
@@ -208,7 +209,7 @@ mod tests {
         pool.stop(true);
     }
 
-    /// RESPONSE-BATCH-2: if responses are not sent together.
+    /// RESPONSE-BATCH-2: if batches are off.
     #[test]
     fn response_batch_2_none_stays_where_none_is_to() {
         let pool = pool(false);
@@ -222,8 +223,8 @@ mod tests {
         pool.stop(true);
     }
 
-    /// The pool's connection of a client over a socket, held by this thread, which listens to it as
-    /// a worker does.
+    /// The pool's connection of a client over a socket. This thread holds the connection and acts
+    /// as a worker for it.
     fn connection(pool: &Pool, ours: UnixStream) -> Arc<ConnectionSlot> {
         let raw = Arc::new(Raw::from(ours));
         let slot = pool.shared.admit(raw.clone(), Entrance::Public, None).unwrap();
@@ -252,8 +253,8 @@ mod tests {
         packet(1, &hello)
     }
 
-    /// RESPONSE-BATCH-2: the response of another client, while one client's commands do not end,
-    /// and that client takes all responses.
+    /// RESPONSE-BATCH-2: a response is sent in time although another client sends command after
+    /// command and takes all its responses.
     #[test]
     fn response_batch_2_none_stays_while_another_is_served_on_and_on() {
         const BURSTS: usize = 10_000;

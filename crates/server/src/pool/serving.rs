@@ -1,4 +1,5 @@
-//! Serving one connection: steps of its client until it must wait for something.
+//! Serves one connection: runs its client's steps until the client must wait, or another connection
+//! has ready work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ impl Pool {
                 self.send_kept();
             }
             if matches!(step, Ok(Step::Again | Step::End) | Err(_)) {
-                // A client that sends command after command keeps a worker busy, and the end of a
-                // session may have much to undo.
+                // A client that sends command after command keeps this worker busy, and the end of
+                // a session may have much to roll back.
                 self.share();
                 self.call_if_missed();
             }
@@ -129,11 +130,11 @@ impl Pool {
         self.tell_of_it();
     }
 
-    /// Removes a client, and releases its slot last.
+    /// Removes a client. Its admission slot is released last.
     pub(super) fn leave(&self, connection: &ConnectionSlot) {
         self.connections.write().remove(&connection.id);
         let gone = std::mem::replace(&mut *connection.state.lock(), ConnectionState::Gone);
-        // A panic affects only the connection that it met.
+        // A panic affects only this connection.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(gone)));
     }
 }

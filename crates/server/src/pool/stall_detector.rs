@@ -1,25 +1,25 @@
 //! The stall detector: starts one more worker if all workers run long statements while work is
 //! ready.
 //!
-//! It runs on the thread that accepts clients, every [`STALL`] while no worker sleeps.
+//! It runs on the thread that accepts clients, once in every [`STALL`] while no worker sleeps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Pool;
 
-/// The approximate longest wait of ready work while all workers run long statements.
+/// How long ready work waits at most, roughly, while all workers run long statements.
 const STALL: Duration = Duration::from_millis(20);
 
 impl Pool {
-    /// Schedules a check whether workers are stuck, unless one is scheduled. Returns whether it
-    /// scheduled one.
+    /// Schedules a check of whether all workers are stuck, unless one is scheduled. Returns whether
+    /// this call scheduled it.
     pub(super) fn begin_watch(&self, now: Duration) -> bool {
         let at_ns = (now + STALL).as_nanos() as u64;
         self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Checks whether workers are stuck, if it is time. Returns when to check again.
+    /// Checks whether all workers are stuck, if the check is due. Returns when to check again.
     pub(super) fn watch(&self, now: Duration) -> Option<Duration> {
         let at = Duration::from_nanos(self.watch_at_ns.load(Ordering::SeqCst));
         if at.is_zero() || now < at {
@@ -27,7 +27,8 @@ impl Pool {
         }
         if self.thread_pool.shrink() && self.thread_pool.sleeping() > 0 {
             self.watch_at_ns.store(0, Ordering::SeqCst);
-            // A worker that woke before that store saw a scheduled check, and did not schedule one.
+            // A worker that woke before that store saw a scheduled check, and so did not schedule
+            // one.
             if self.thread_pool.sleeping() > 0 || !self.begin_watch(now) {
                 return None;
             }
@@ -48,7 +49,7 @@ impl Pool {
                 self.collect(&mut Vec::new(), false);
             };
             let has_work = || !self.work.lock().is_empty();
-            // SLEEPERS-2: a worker that sleeps does not see an event that this thread has taken.
+            // SLEEPERS-2: no sleeping worker sees an event that this thread has taken.
             if self.thread_pool.sleepers.relieve(collect, has_work, || self.ring()) {
                 if !self.thread_pool.is_short() {
                     self.thread_pool.stretch();

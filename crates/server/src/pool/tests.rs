@@ -28,7 +28,7 @@ fn a_seat_is_queued_once_and_overlooks_nothing() {
     assert!(!connection.rest(LATER), "something came");
     assert!(connection.look().stirred);
     assert!(!connection.look().stirred);
-    // The end is reported once, and stays.
+    // Epoll reports the end once, and the slot keeps it.
     connection.stir(true);
     assert!(connection.look().ended && connection.look().ended);
     assert!(connection.rest(LATER) && connection.look().ended);
@@ -51,25 +51,25 @@ fn time_does_not_run_out_for_a_seat_that_is_busy() {
 #[test]
 fn a_seat_that_waits_for_a_row_is_queued_once_for_it() {
     let connection = connection();
-    // Called before its statement is suspended: the worker that holds it continues.
+    // The waker is called before the statement is suspended: the worker that holds it continues.
     assert!(!connection.call() && !connection.call());
     assert!(!connection.lock(LATER));
     assert!(connection.lock(LATER));
-    // Bytes of its client wait until the suspended statement continues.
+    // While the statement is suspended, the client's bytes wait.
     assert!(!connection.stir(true));
     assert!(!connection.is_late(LATER / 2) && connection.is_late(LATER));
     assert!(connection.call() && !connection.call(), "it is queued already");
     assert_eq!(connection.waits_until(), None);
     let left = connection.look();
     assert!(left.stirred && left.ended && !left.late);
-    // The check does not lose the call that came meanwhile.
+    // `look` does not lose the call that came meanwhile.
     assert!(!connection.lock(LATER));
     assert!(connection.lock(LATER));
     assert!(connection.expire() && !connection.expire());
     assert!(connection.rest(LATER) && connection.waits_until() == Some(LATER));
 }
 
-/// In any order of grants and continuing workers, a call ends each wait, and no two threads hold a
+/// In any order of wakers and continuing workers, a call ends each wait, and no two threads hold a
 /// connection.
 #[test]
 fn calls_from_everywhere_end_every_wait() {
@@ -103,7 +103,7 @@ fn calls_from_everywhere_end_every_wait() {
 }
 
 /// One worker at a time holds the connection, and after the last event there is always one more
-/// check.
+/// `look`.
 #[test]
 fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {
     let connection = connection();
@@ -139,7 +139,8 @@ fn the_timer_is_woken_for_whoever_waits_for_less_than_was_known() {
     assert!(!rung());
     timer.note(LATER / 2);
     assert!(rung());
-    // A connection that the sweep missed, because it began to wait only now.
+    // A connection that the sweep missed, because it began to wait after the sweep had looked at
+    // it.
     let next = timer.sweep(|| {
         timer.note(LATER * 2);
         Some(LATER * 3)
@@ -209,7 +210,7 @@ fn one_that_steps_back_does_not_run_until_it_is_called() {
     thread_pool.call(nobody).unwrap();
     assert!(thread_pool.is_alone() && thread_pool.is_short());
     thread_pool.call(nobody).unwrap();
-    // The sleeper has woken, and found no worker missing because this one was running.
+    // The sleeper has woken, and saw no need of another worker, because this one was running.
     assert!(thread_pool.steps_back(|| unreachable!("nobody would see what comes")));
     assert!(!thread_pool.is_alone() && !thread_pool.is_short(), "it counts as before");
     thread::together(2, |number| {

@@ -1,7 +1,7 @@
 //! Decides how many workers run, and which worker replaces one that waits.
 //!
-//! A worker *runs*, *waits* within a statement, or is *spare*: there are too many workers, or the
-//! worker is not needed now. A running worker may *sleep* in epoll, and then receives events. A
+//! A worker *runs*, *waits* within a statement, or is *spare*, because too many workers run or
+//! because it is not needed now. A running worker may *sleep* in epoll, and then receives events. A
 //! thread that starts a worker counts the new worker as running at once, so two threads do not both
 //! start a worker for one place.
 
@@ -13,7 +13,7 @@ use spillway_base::Result;
 use spillway_base::sleepers::Sleepers;
 use spillway_base::thread::JoinHandle;
 
-/// A spare worker that was not called for this time ends.
+/// A spare worker ends if it was not called for this time.
 const SPARE_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -57,15 +57,15 @@ impl ThreadPool {
         self.most + self.extra.load(SeqCst)
     }
 
-    /// Allows one more worker than are running. Many more than the setting may be running, because
-    /// they came back from waits.
+    /// Allows one more worker than run now. More than the setting may run already, because they
+    /// came back from waits.
     pub(super) fn stretch(&self) {
         let extra = (self.running.load(SeqCst) + 1).saturating_sub(self.most);
         self.extra.fetch_max(extra, SeqCst);
     }
 
-    /// Withdraws the additional workers if fewer than the setting are at work. Returns whether
-    /// there are none now.
+    /// Withdraws the additional workers if fewer workers than the setting are at work. Returns
+    /// whether there are no additional ones now.
     pub(super) fn shrink(&self) -> bool {
         let at_work = self.running.load(SeqCst).saturating_sub(self.sleeping());
         if at_work < self.most {
@@ -84,13 +84,14 @@ impl ThreadPool {
         self.running.fetch_sub(1, SeqCst);
     }
 
-    /// Called when the calling worker continues. Too many may run then, until one of them is idle.
+    /// Called when the calling worker continues. Then more may run than allowed, until one of them
+    /// is idle.
     pub(super) fn come_back(&self) {
         self.running.fetch_add(1, SeqCst);
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// Whether another worker may run and none sleeps in epoll.
+    /// Whether another worker is allowed to run, and none sleeps in epoll.
     pub(super) fn is_short(&self) -> bool {
         self.sleeping() == 0 && self.running.load(SeqCst) < self.most()
     }
@@ -147,8 +148,9 @@ impl ThreadPool {
         self.running.load(SeqCst) > self.most()
     }
 
-    /// Called by an idle worker. If too many run, it is spare until it is called; it calls `before`
-    /// once it no longer counts as running. Returns `false` if it must end.
+    /// Called by an idle worker. If more workers run than allowed, this one becomes spare until it
+    /// is called; it calls `before` once it no longer counts as running. Returns `false` if it must
+    /// end.
     pub(super) fn stays(&self, before: impl FnOnce()) -> bool {
         if !self.goes_on() {
             return false;
@@ -160,9 +162,9 @@ impl ThreadPool {
         self.is_spare(before)
     }
 
-    /// Called by an idle worker that is not needed now because another one sleeps. It acts as if
-    /// too many ran. But the sleeper may have woken and found no worker missing; then this worker
-    /// continues.
+    /// Called by an idle worker that is not needed now, because another one sleeps in epoll. It
+    /// becomes spare. But if the sleeper has woken meanwhile, it may have seen this worker running
+    /// and called no other; then this worker continues.
     pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
         self.running.fetch_sub(1, SeqCst);
         if self.sleeping() == 0 {
@@ -172,7 +174,8 @@ impl ThreadPool {
         self.is_spare(before)
     }
 
-    /// Waits until it is called. It no longer counts as running. Returns `false` if it must end.
+    /// Waits until the worker is called; it no longer counts as running. Returns `false` if it must
+    /// end.
     fn is_spare(&self, before: impl FnOnce()) -> bool {
         before();
         let mut state = self.state.lock();
@@ -218,7 +221,7 @@ impl ThreadPool {
 mod tests {
     use super::*;
 
-    /// After any number of workers came back, one more may run at once.
+    /// After any number of workers came back from waits, one more may run at once.
     #[test]
     fn one_more_may_run_than_those_who_are_long_at_something() {
         let thread_pool = ThreadPool::new(2);
@@ -232,7 +235,7 @@ mod tests {
         assert!(thread_pool.is_over() && !thread_pool.is_short());
         thread_pool.stretch();
         assert!(thread_pool.most() == 6 && thread_pool.is_short() && !thread_pool.is_over());
-        // There is room for one already.
+        // One more is allowed already.
         thread_pool.stretch();
         assert_eq!(thread_pool.most(), 6);
         thread_pool.leave();

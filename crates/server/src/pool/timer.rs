@@ -1,8 +1,8 @@
 //! The timeouts of silent clients.
 //!
-//! A sweep over all connections finds those whose timeout has expired, and the time at which the
-//! next timeout expires. A connection that begins to wait and has an earlier timeout than that
-//! rings the alarm. So no thread wakes up for nothing, and a command costs one read of a number.
+//! A sweep over all connections finds those whose timeout has expired, and when the next timeout
+//! expires. A connection that begins to wait with an earlier timeout than that rings the alarm. So
+//! no thread wakes up in vain, and a command costs one load of an atomic.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,12 +43,12 @@ impl Timer {
         let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
     }
 
-    /// Finds the connections that are due: `look` returns the earliest deadline of the waiting
-    /// ones. Returns when to sweep again.
+    /// Finds the connections that are due: `look` handles these and returns the earliest deadline
+    /// of the connections that wait. Returns when to sweep again.
     pub(super) fn sweep(&self, look: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
         let _ = rustix::io::read(&self.alarm, &mut [0; 8]);
         // Store this first: a connection that begins to wait during the sweep, and that the sweep
-        // misses, then finds no earlier time here.
+        // misses, then finds no earlier time here, so it records its own.
         self.next_ns.store(u64::MAX, SeqCst);
         let due_ns = look().map_or(u64::MAX, |due| due.as_nanos() as u64);
         let next_ns = due_ns.min(self.next_ns.fetch_min(due_ns, SeqCst));

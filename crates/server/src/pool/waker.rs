@@ -1,4 +1,4 @@
-//! Wakes a connection whose statement was suspended for a row lock.
+//! Wakes a connection whose statement was suspended for a row lock or a device read.
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use super::Pool;
 use super::connection_slot::ConnectionSlot;
 
-/// Called when a connection's statement can continue. It keeps neither the pool nor the connection
+/// A waker for a connection's suspended statement. It keeps neither the pool nor the connection
 /// alive.
 pub(super) fn waker(pool: Weak<Pool>, connection: &Arc<ConnectionSlot>) -> Waker {
     Waker::from(Arc::new(Call { pool, connection: Arc::downgrade(connection) }))
@@ -34,8 +34,8 @@ impl Pool {
         work.put_called(connection);
         let others = work.called() > 1;
         drop(work);
-        // A worker that checks the queue soon continues with one of them, and may be busy before it
-        // takes the rest.
+        // A worker that looks at the queue soon takes one of these statements, and may be busy with
+        // it before it takes the others.
         if others {
             self.ring_if_asleep();
         } else {

@@ -1,8 +1,8 @@
 //! The queue of ready work that all workers take from.
 //!
-//! The queue has three parts, which are emptied in this order: statements that waited for a row,
-//! because other statements wait behind them; responses to commits, because their clients have
-//! waited; and commands. Each part is first in, first out.
+//! The queue has three parts, which are emptied in this order: statements that waited for a row
+//! lock or a device read, because other statements may wait for their locks; responses to commits,
+//! because their clients have waited; and commands. Each part is first in, first out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::connection_slot::ConnectionSlot;
 
 /// A piece of work for a client.
 pub(super) enum Item {
-    /// The outcome of its commit is known.
+    /// The outcome of the connection's commit is known.
     Answer(Arc<ConnectionSlot>, Result<(), SqlError>),
-    /// It has sent something, or its statement can continue.
+    /// The client has sent something, or its suspended statement can continue.
     Command(Arc<ConnectionSlot>),
 }
 
@@ -62,8 +62,8 @@ impl WorkQueue {
         self.commands.push_back(connection);
     }
 
-    /// The next item. While the log is `overdue`, no command is returned, because the log is
-    /// written first.
+    /// The next item. If the log is `overdue`, no command is returned: the caller writes the log
+    /// first.
     pub(super) fn next(&mut self, overdue: bool) -> Option<Item> {
         if let Some(connection) = self.called.pop_front() {
             return Some(Item::Command(connection));
