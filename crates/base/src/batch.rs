@@ -12,7 +12,7 @@
 //! table  varint   TableId
 //! key    bytes    varint length, then the key         (put, delete, delete range: its first key)
 //! value  bytes    varint length, then the value       (put)
-//! upto   varint   CSN: versions up to it go           (delete range)
+//! upto   varint   CSN: versions up to it are deleted  (delete range)
 //! ends   u8       0 no end, 1 an end follows          (delete range)
 //! end    bytes    varint length, then the first key past the range
 //! csn    u64      the commit's CSN, little-endian     (row put, row delete)
@@ -34,26 +34,26 @@ use crate::{Csn, EngineKind, EngineSet, Error, KeyRange, Result, TableId};
 /// One operation of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op<'a> {
-    /// `key` now has `value`.
+    /// `key` has `value` from this commit on.
     Put {
-        /// Where.
+        /// The table.
         table: TableId,
         /// The key.
         key: &'a [u8],
-        /// Its value from this commit on.
+        /// The value.
         value: &'a [u8],
     },
-    /// `key` is gone.
+    /// `key` is deleted.
     Delete {
-        /// Where.
+        /// The table.
         table: TableId,
         /// The key.
         key: &'a [u8],
     },
-    /// Deletes all versions up to a CSN of all keys of a range. It does not affect what this batch
-    /// itself writes.
+    /// Deletes all versions up to a CSN of all keys of a range. What the same batch writes is newer
+    /// than that CSN, and stays.
     DeleteRange {
-        /// Where.
+        /// The table.
         table: TableId,
         /// The keys: a range that is not empty.
         range: KeyRange<'a>,
@@ -67,7 +67,7 @@ pub enum Op<'a> {
 }
 
 impl Op<'_> {
-    /// The table concerned.
+    /// The table of the operation.
     #[must_use]
     pub fn table(&self) -> TableId {
         match *self {
@@ -105,7 +105,7 @@ pub fn is_row_record(op: &Op<'_>) -> bool {
     matches!(op, Op::Put { .. } | Op::Delete { .. }) && has_row_records(op.table())
 }
 
-/// The bytes that follow the key and the value of a put or a delete on this table.
+/// The number of bytes that follow the key and the value of a put or a delete on this table.
 #[must_use]
 pub fn bytes_after_row(table: TableId) -> usize {
     if has_row_records(table) { ROW_END_BYTES } else { 0 }
@@ -116,7 +116,7 @@ pub fn bytes_after_row(table: TableId) -> usize {
 pub struct WriteBatch {
     bytes: Vec<u8>,
     len: usize,
-    /// Bytes of the operations of each engine's tables, by [`EngineKind::index`].
+    /// For each engine, the bytes of the operations on its tables, by [`EngineKind::index`].
     engine_bytes: [usize; EngineKind::COUNT],
 }
 
@@ -206,7 +206,7 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Bytes of the operations on each engine's tables, by [`EngineKind::index`].
+    /// For each engine, the bytes of the operations on its tables, by [`EngineKind::index`].
     #[must_use]
     pub fn engine_bytes(&self) -> [usize; EngineKind::COUNT] {
         self.engine_bytes
@@ -218,7 +218,7 @@ impl WriteBatch {
         self.engine_bytes[kind.index()]
     }
 
-    /// The engines on whose tables there are operations.
+    /// The engines whose tables the operations concern.
     #[must_use]
     pub fn engines(&self) -> EngineSet {
         let mut engines = EngineSet::EMPTY;
@@ -248,7 +248,7 @@ impl WriteBatch {
         WriteBatch { bytes: self.bytes, ..WriteBatch::new() }
     }
 
-    /// The bytes of its allocated memory.
+    /// The bytes of memory that the batch has allocated.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -270,9 +270,9 @@ impl WriteBatch {
 pub struct PlacedOp<'a> {
     /// The operation.
     pub op: Op<'a>,
-    /// Bytes from the start of the batch to its record.
+    /// Bytes from the start of the batch to the operation's record.
     pub offset: usize,
-    /// Bytes of its record.
+    /// Bytes of the operation's record.
     pub bytes: usize,
 }
 
@@ -291,7 +291,7 @@ pub struct RowRecord<'a> {
     pub bytes: usize,
 }
 
-/// Why the operations of a [`WriteBatch`] can be decoded.
+/// Why decoding the operations of a [`WriteBatch`] cannot fail.
 const ACCEPTED: &str = "a batch holds what push or from_bytes accepted";
 
 /// The operations of an encoded batch, decoded in place. The iterator ends after an error.
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn bytes_are_counted_by_engine() {
         let tables = EngineKind::ALL.map(|kind| TableId::new(kind, 3));
-        // The bytes of a table whose engine is unknown count for no engine.
+        // If the engine of a table is unknown, its bytes count for no engine.
         let unknown = TableId(7 << 28);
         let mut rng = Rng::new(2);
         for _ in 0..200 {
@@ -492,7 +492,8 @@ mod tests {
         (batch, rows)
     }
 
-    /// Each record is where the batch says, and reads back alone once the batch is sealed.
+    /// Each record is at the offset that the batch reports. Once the batch is sealed, each can be
+    /// read alone.
     #[test]
     fn log_read_1_a_row_record_is_read_alone() {
         let mut rng = Rng::new(3);

@@ -7,23 +7,24 @@
 //!
 //! # Eviction on demand
 //!
-//! Memory that nobody else needs is worth most as a cache. A component that can free memory on
-//! request, such as a cache, registers itself ([`Budget::gives_way`]). Such a holder may use all
-//! memory that is left. The budget asks it to free memory when others need some:
+//! Memory that no other component needs is best used as a cache. A component that can free memory
+//! on request, such as a cache, registers itself as a *holder* ([`Budget::gives_way`]). A holder
+//! may use all memory that is left. The budget asks it to free memory when other components need
+//! some:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
 //!   were asked and freed too little.
-//! - **BUDGET-2 (asked then, too).** A charge that exceeds the limit and is not refused also asks
-//!   the holders before it returns.
+//! - **BUDGET-2 (asked then, too).** A charge that goes past the limit without being refused
+//!   ([`Budget::charge`]) also asks the holders before it returns.
 //! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no
 //!   holder. So a cache may charge a new entry while it holds its own locks.
-//! - **BUDGET-4 (no lock).** The budget holds no lock of its own while it asks holders. A charger
-//!   may hold any locks except those that [`GiveWay::give_way`] takes.
+//! - **BUDGET-4 (no lock).** The budget holds no lock of its own while it asks holders. The thread
+//!   that charges may hold any locks except those that [`GiveWay::give_way`] takes.
 //! - **BUDGET-5 (in turn).** The budget asks holders one after another, in the order of their
 //!   [`Worth`], each only for the memory that is still missing. A holder that can free memory only
 //!   once its readers have left pledges that memory. The budget waits for pledges once they cover
-//!   the missing memory, or all holders were asked. If a pledge is not kept, it asks the remaining
-//!   holders.
+//!   the missing memory, or once all holders were asked. If a holder does not keep its pledge, the
+//!   budget asks the remaining holders.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -41,7 +42,7 @@ pub enum Use {
     Transactions,
     /// Network buffers, sessions and result sets.
     Connections,
-    /// The log, while an opening reads it back.
+    /// The log's records, while recovery reads them.
     Recovery,
     /// Buffers of flushes and compactions: blocks that they have read ahead or are writing.
     Compactions,
@@ -70,21 +71,20 @@ impl Use {
         Use::Rows,
     ];
 
-    /// Whether a charge for this use may not ask holders to evict (BUDGET-3).
+    /// Whether a charge for this use asks no holders (BUDGET-3).
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)
     }
 }
 
-/// How often one charge asks the holders at most. It may have to ask again because other charges
-/// take the memory that the holders free.
+/// How often one charge asks the holders at most. One round may not be enough, because other
+/// charges may take the memory that the holders free.
 const ASKED_AT_MOST: usize = 8;
 
-/// How much is lost when a holder frees memory. The budget asks the holder that loses the least
-/// first.
+/// What is lost when a holder frees memory. The budget first asks the holder that loses the least.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Worth {
-    /// Nothing.
+    /// Nothing: the memory has no content.
     Unused,
     /// A copy of data that is on a device in the same form.
     Cached,
@@ -94,7 +94,7 @@ pub enum Worth {
 
 /// A holder of memory that can be freed on request, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// How much is lost when the holder frees its memory.
+    /// What is lost when the holder frees its memory.
     fn worth(&self) -> Worth;
 
     /// Frees about `bytes` bytes, or as many as it can. Returns the number of bytes that it will
@@ -142,8 +142,8 @@ impl BudgetState {
                 pledged = pledged.saturating_add(one.give_way(bytes));
                 next += 1;
             }
-            // Readers that do not leave may prevent a holder from keeping its pledge. The next
-            // holders are asked then.
+            // Readers that stay may prevent a holder from keeping its pledge. Then the remaining
+            // holders are asked.
             if pledged > 0 {
                 giving[first..next].iter().for_each(|one| one.keep_pledge());
             }
@@ -200,8 +200,8 @@ impl Budget {
         self.0.used[what as usize].load(Ordering::Relaxed)
     }
 
-    /// The charged bytes without `own` bytes of a cache and without free pages: what the cache must
-    /// leave to other uses.
+    /// The charged bytes without `own` bytes of a cache and without free pages: the memory that
+    /// other uses take from what the cache could have.
     #[must_use]
     pub fn used_beside(&self, own: usize) -> usize {
         self.used().saturating_sub(own).saturating_sub(self.used_for(Use::FreePages))
@@ -221,7 +221,7 @@ impl Budget {
         self.0.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
-    /// Charges `bytes` if they fit, or if they fit after other uses gave way.
+    /// Charges `bytes` if they fit, or once they fit because holders freed memory.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when they do not.
@@ -290,7 +290,7 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Changes the charge to `bytes` if that fits, or if it fits after other uses gave way
+    /// Changes the charge to `bytes` if that fits, or once it fits because holders freed memory
     /// (BUDGET-1).
     ///
     /// # Errors
@@ -314,7 +314,7 @@ impl Drop for Charge {
 }
 
 /// Bytes that are counted exactly and charged in steps, so that few changes touch the shared
-/// account. The first step is not charged here: its owner charges for it elsewhere.
+/// counters. The first step is not charged here: its owner charges for it elsewhere.
 #[derive(Debug)]
 pub struct Stepped {
     bytes: usize,
@@ -340,7 +340,7 @@ impl Stepped {
             0 => 0,
             past => past.next_multiple_of(Self::STEP.max(past / 8)),
         };
-        // The next change may need what this one returned, so one more step stays charged.
+        // One step more than needed stays charged, because the next change may need it again.
         if charged > self.charge.bytes() {
             self.charge.try_resize(charged)?;
         } else if charged == 0 || charged + charged / 4 + Self::STEP < self.charge.bytes() {
@@ -381,15 +381,16 @@ mod tests {
         assert_eq!((budget.used(), budget.used_for(Use::Memtables)), (0, 0));
     }
 
-    /// A cache that frees what it is asked for, down to a floor, and counts how often it was asked.
+    /// A cache that frees what the budget asks for, down to a floor, and counts how often it was
+    /// asked.
     struct Cache {
         worth: Worth,
         charge: std::sync::Mutex<Charge>,
         floor: usize,
         asked: AtomicUsize,
-        /// Bytes that it frees only when a caller waits for it.
+        /// Bytes that the cache pledges, and frees only when a caller waits for them.
         pledged: AtomicUsize,
-        /// Whether readers prevent it from freeing what it has pledged.
+        /// Whether readers prevent the cache from freeing what it has pledged.
         is_held: std::sync::atomic::AtomicBool,
     }
 
@@ -400,7 +401,7 @@ mod tests {
 
         fn give_way(&self, bytes: usize) -> usize {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            // BUDGET-3, BUDGET-4: neither the budget nor the charger holds it.
+            // BUDGET-3, BUDGET-4: neither the budget nor the thread that charges holds this lock.
             let mut charge = self.charge.try_lock().unwrap();
             let left = charge.bytes().saturating_sub(bytes).max(self.floor);
             if self.worth == Worth::Evicted {
@@ -466,7 +467,7 @@ mod tests {
         assert_eq!(evicted.asked.load(Ordering::Relaxed), 0, "nothing was missing any more");
         let second = budget.try_charge(Use::Transactions, 20).unwrap();
         assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 20]);
-        // A charge past the limit asks in the same way.
+        // A charge that may go past the limit asks in the same way.
         let third = budget.charge(Use::Memtables, 20);
         assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 0]);
         assert_eq!(budget.used(), 100);
@@ -486,8 +487,8 @@ mod tests {
         drop(charge);
     }
 
-    /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers prevent from being kept makes no charge
-    /// fail or stay over the limit, as long as a later holder has memory.
+    /// BUDGET-1, BUDGET-2, BUDGET-5: a holder does not keep its pledge, because of its readers. No
+    /// charge fails for that, or stays over the limit, as long as a later holder has memory.
     #[test]
     fn budget_5_a_pledge_that_is_not_kept_is_asked_of_others() {
         for refusable in [true, false] {

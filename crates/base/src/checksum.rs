@@ -14,7 +14,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 #[inline]
 #[must_use]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    // The digest takes its state, which is the complement of the checksum.
+    // The digest's initial state is the complement of the checksum.
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
     digest.update(bytes);
     digest.finalize() as u32
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Bit by bit, as CRC32C is defined.
+    /// CRC32C bit by bit, as it is defined.
     fn by_definition(bytes: &[u8]) -> u32 {
         let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
         !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
@@ -33,14 +33,14 @@ mod tests {
 
     #[test]
     fn it_is_crc32c() {
-        // Of RFC 3720, appendix B.4.
+        // The test vector of RFC 3720, appendix B.4.
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
         assert_eq!(crc32c(&[0xFF; 32]), 0x62A8_AB43);
         assert_eq!(crc32c(b"123456789"), 0xE306_9283);
         assert_eq!(crc32c(b""), 0);
     }
 
-    /// The code uses other processor instructions for other lengths.
+    /// Many lengths, because the implementation uses other instructions for other lengths.
     #[test]
     fn it_is_what_its_definition_gives_in_one_piece_or_two() {
         let mut rng = Rng::new(1);

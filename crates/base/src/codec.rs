@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, offset: 0 }
     }
 
-    /// How far the reader has come, in bytes.
+    /// The number of bytes that were read.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset

@@ -44,23 +44,23 @@
 //!   [`Found::Deleted`] then names the commit, also for keys that never existed. The caller
 //!   installs such a commit only once all versions that it hides are installed (E2 holds for all
 //!   other commits).
-//! - **E11 (rewriting).** A flush or a compaction that rewrites a table's values anyway may pass
-//!   them through the table's [`Rewrite`], once the commit that the rewriter was given with is
-//!   stable. Reads at any snapshot, also older ones, return either form. Keys and CSNs stay, and no
-//!   value becomes longer, so a flush or compaction writes no more than it read. A crash forgets
-//!   the rewriter. It may also restore a rewritten value to its original form from the log, if the
-//!   value's commit is above the CSN that the files record as persistent (E6). A cache may keep a
-//!   form that was read before for as long as the version is the newest, until
-//!   [`Engine::forget_forms`].
-//! - **E12 (reads that go on).** A read that [`Engine::begin_read`] begins runs asynchronously once
-//!   it is submitted to a device. If [`Engine::keeps_reads`] says so, it may be held back to be
-//!   submitted together with others. It then waits until any thread calls [`Engine::submit_reads`]
-//!   or [`Engine::end_reads`], and for one more call if the first returns `false`. After the read
-//!   has completed or failed, the next call of [`Engine::end_reads`], by any thread, calls the
-//!   waker; until then one of the descriptors that [`Engine::overlap_reads`] returned becomes
-//!   readable. The data is then in memory, until other data evicts it. No call reports a failure of
-//!   the read: the repeated lookup with [`Access::Blocking`] meets it, and before that no read
-//!   begins again for data that was found damaged or unreadable.
+//! - **E11 (rewriting).** A flush or a compaction of a table may pass the values that it writes
+//!   through the table's [`Rewrite`], once the CSN that was given to [`Engine::set_rewrite`] is
+//!   stable. After that, a read at any snapshot, also an older one, may return a value in its
+//!   original or in its rewritten form. Keys and CSNs stay, and no value becomes longer, so a flush
+//!   or compaction writes no more than it read. A crash forgets the rewriter. It may also restore a
+//!   value's original form from the log, if the value's commit is above the CSN that the files
+//!   record as persistent (E6). A cache may keep the original form of a version while that version
+//!   is the newest of its key, until [`Engine::forget_forms`].
+//! - **E12 (asynchronous reads).** [`Engine::begin_read`] begins a read, which either is submitted
+//!   to a device at once or, if [`Engine::keeps_reads`] then returns `true`, waits to be submitted
+//!   together with others. Any thread may submit the waiting reads, with [`Engine::submit_reads`]
+//!   or [`Engine::end_reads`]; if `submit_reads` returns `false`, another call is needed. When a
+//!   read has completed or failed, one of the descriptors that [`Engine::overlap_reads`] returned
+//!   becomes readable. The next call of [`Engine::end_reads`], by any thread, then calls the waker.
+//!   The data is then in memory, until other data evicts it. No call reports that a read failed:
+//!   the caller repeats its lookup with [`Access::Blocking`], and that lookup reports it. Until
+//!   then no read begins for data that was found damaged or unreadable.
 //! - **E13 (recall).** A result of [`Engine::recall`] is the same as that of a read at that
 //!   snapshot, whether or not the snapshot is live, if the caller took the CSN, stable or
 //!   installed, from the [`Horizon`] since the engine was opened. `recall` may always return that
@@ -85,7 +85,8 @@ pub enum Found {
     Value(Csn),
     /// A tombstone: this commit deleted the key.
     Deleted(Csn),
-    /// No version. An engine may have dropped tombstones that every live snapshot sees.
+    /// No version. The key may have been deleted: an engine may drop tombstones that every live
+    /// snapshot sees.
     Nothing,
 }
 
@@ -143,9 +144,9 @@ pub trait Horizon: Send + Sync {
     /// stable CSN is always among them, because later snapshots may be taken there.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 
-    /// A lower bound of the live snapshots (HORIZON-3). It is cheap enough that each update can
-    /// read it to find the versions of a row that no snapshot sees. [`Horizon::live_snapshots`]
-    /// brings it up to date.
+    /// A lower bound of the live snapshots (HORIZON-3). It is so cheap that each update can read it
+    /// to find the versions of a row that no snapshot sees. [`Horizon::live_snapshots`] brings it
+    /// up to date.
     fn low_watermark(&self) -> Csn {
         let mut live = Vec::new();
         self.live_snapshots(&mut live);
@@ -153,8 +154,9 @@ pub trait Horizon: Send + Sync {
     }
 }
 
-/// Rewrites values of a table when a compaction moves them anyway (E11). The result depends on the
-/// value alone and means the same to every later reader. Malformed bytes stay as they are.
+/// Rewrites values of a table while a flush or a compaction writes them (E11). The result depends
+/// on the value alone, and every later reader takes both forms to mean the same. Malformed bytes
+/// stay as they are.
 pub trait Rewrite: std::fmt::Debug + Send + Sync {
     /// Appends the new form of a value to `out` and returns `true`. Returns `false` if the value
     /// stays as it is; the content of `out` is unspecified then.
@@ -180,7 +182,7 @@ impl Debt {
         self.flush.max(self.level0).max(self.compaction)
     }
 
-    /// The cause that a throttled writer waits for: the largest part.
+    /// The cause of the delay of a throttled writer: the largest part of the debt.
     #[must_use]
     pub fn cause(&self) -> Cause {
         if self.flush >= self.level0.max(self.compaction) {
@@ -226,7 +228,7 @@ pub trait GetsAhead {
 /// A put or a delete that an opening has read back from the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed<'w> {
-    /// Its commit.
+    /// The operation's commit.
     pub csn: Csn,
     /// The operation.
     pub op: Op<'w>,
@@ -241,9 +243,10 @@ pub trait Engine: Send + Sync {
     /// Which engine this is.
     fn kind(&self) -> EngineKind;
 
-    /// Asks for memory to install `bytes` more bytes of operations on the engine's own tables. It
-    /// may wait a bounded time for a flush. A returned charge reserves memory for the operations.
-    /// The caller drops it when they are installed, or when they will not be installed.
+    /// Asks for memory to install `bytes` more bytes of operations on the engine's own tables. May
+    /// wait a bounded time for a flush. A returned charge reserves memory for the operations. The
+    /// caller drops it once they are installed, or once it is clear that they will not be
+    /// installed.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when no memory will be
@@ -251,19 +254,19 @@ pub trait Engine: Send + Sync {
     /// stopped.
     fn admit(&self, bytes: usize) -> Result<Option<Charge>>;
 
-    /// Waits until the engine can take more of the log's tail, after an opening has installed this
-    /// many bytes of it.
+    /// Waits until the engine can take more commits from the log. Recovery calls it after it has
+    /// installed this many bytes.
     ///
     /// # Errors
-    /// As [`Engine::admit`]. An opening goes on after [`crate::ErrorKind::MemoryFull`] and
+    /// As [`Engine::admit`]. Recovery continues after [`crate::ErrorKind::MemoryFull`] and
     /// [`crate::ErrorKind::DiskFull`].
     fn admit_replay(&self, bytes: usize) -> Result<()> {
         self.admit(bytes).map(drop)
     }
 
-    /// Waits until `fits` returns `true`: for memory that background work holds temporarily, or
-    /// that rows take until the log is flushed. The wait is bounded, and ends early if there is no
-    /// such memory. Returns the last result of `fits`.
+    /// Waits until `fits` returns `true`. Background work, or rows until the log is flushed, may
+    /// hold the missing memory for a while. The wait is bounded, and ends early if no memory is
+    /// held in this way. Returns the last result of `fits`.
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
         fits()
     }
@@ -271,9 +274,9 @@ pub trait Engine: Send + Sync {
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
-    /// Installs puts and deletes of single keys that an opening has read back, from several commits
-    /// (E2, E3). No reader runs meanwhile. It is fastest in the order of tables, keys, and CSNs of
-    /// a key. A write that a later write of its key replaces may be missing. Operations on other
+    /// Installs puts and deletes of single keys that recovery has read back, from several commits
+    /// (E2, E3). No reader runs meanwhile. It is fastest if the writes are ordered by table, key,
+    /// and CSN. A write may be missing if a later write of its key replaces it. Operations on other
     /// engines' tables are skipped.
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>);
 
@@ -288,7 +291,7 @@ pub trait Engine: Send + Sync {
     /// (LOG-READ-2, LOG-READ-3). `commits` may be empty. The place of a record is the place of its
     /// batch plus its offset in the batch ([`WriteBatch::iter_placed`]).
     ///
-    /// Threads that flush the log or have installed a commit call it, one at a time. It must not
+    /// Threads that flush the log or have installed a commit call this, one at a time. It must not
     /// wait for a commit.
     fn place_commits(&self, commits: &[(Csn, LogPlace)], through: Csn) {
         let _ = (commits, through);
@@ -317,8 +320,8 @@ pub trait Engine: Send + Sync {
     ) -> Result<Found>;
 
     /// As [`Engine::get`], at a snapshot that is not registered (E13). Returns `None` if the engine
-    /// cannot be certain that the result is right for that snapshot, and if the table does not
-    /// exist at it.
+    /// cannot be certain that the result is right for that snapshot, or if the table does not exist
+    /// at that snapshot.
     ///
     /// # Errors
     /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`],
@@ -336,9 +339,9 @@ pub trait Engine: Send + Sync {
     }
 
     /// Reads into memory what gets of these keys at a snapshot would read from a device, if the
-    /// engine can do so faster than one get after another. Returns the number of keys whose gets
-    /// would wait for a device. It waits for devices itself and reports no failure: the get fails
-    /// with the same error. It does not count as a get in any statistic.
+    /// engine can do that faster than one get after another. Returns the number of keys whose gets
+    /// would have waited for a device. Waits for the devices itself, and reports no failure: the
+    /// get then fails with the same error. The engine's metrics do not count it as a get.
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
         0
@@ -357,9 +360,9 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Prefetches the memory that gets of these keys access first into the processor's cache, so
+    /// Prefetches into the processor's cache the memory that gets of these keys access first, so
     /// that the cache misses of several keys overlap. It is a hint: the engine reads no device for
-    /// it, counts nothing, and returns the same results without it.
+    /// it, counts it in no metric, and returns the same results without it.
     fn expect(&self, keys: &[&[u8]]) {
         let _ = keys;
     }
@@ -372,9 +375,9 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Begins to read from the device what a lookup of a key needs, at a snapshot ([`Csn::MAX`] for
-    /// [`Engine::newest`], E12). `false` if it has begun nothing and will not call the waker:
-    /// either everything is in memory, or the caller must wait for the device itself.
+    /// Begins to read from a device what a lookup of a key at a snapshot needs ([`Csn::MAX`] for
+    /// [`Engine::newest`], E12). Returns `false` if it has begun nothing and will not call the
+    /// waker: either everything is in memory, or the caller must wait for the device itself.
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
         let _ = (table, key, snapshot, waker);
         false
@@ -391,8 +394,7 @@ pub trait Engine: Send + Sync {
         true
     }
 
-    /// Takes completed reads into memory and calls the wakers of their waiters (E12). It does not
-    /// wait.
+    /// Loads completed reads into memory and calls their wakers (E12). Does not wait.
     fn end_reads(&self) {}
 
     /// Reads the newest installed version of one key, its value into `value`. Installs may run at
@@ -424,15 +426,15 @@ pub trait Engine: Send + Sync {
     /// Estimates a range from resident metadata; no device is read.
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate;
 
-    /// Asks for a table's values to be rewritten once `since` is stable (E11). It replaces an
-    /// earlier request; `None` ends rewriting. An engine may ignore it.
+    /// Asks for a table's values to be rewritten once `since` is stable (E11). Replaces an earlier
+    /// request; `None` ends the rewriting. An engine may ignore the request.
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         let _ = (table, since, rewrite);
     }
 
-    /// Ensures that later reads find each version of a table's values in its current stored form,
-    /// not in an earlier form that the engine has cached (E11). An engine that caches no earlier
-    /// form does nothing.
+    /// Ensures that later reads find each version of a table's values in the form in which it is
+    /// stored now, not in an earlier form from a cache (E11). An engine that caches no earlier form
+    /// does nothing.
     fn forget_forms(&self, table: TableId) {
         let _ = table;
     }
@@ -443,8 +445,8 @@ pub trait Engine: Send + Sync {
     /// See E6.
     fn persisted(&self) -> Csn;
 
-    /// Records in the engine's files that commits up to `csn` are persistent, as far as they are
-    /// (E6).
+    /// Records in the engine's files that commits up to `csn` are persistent, or as many of them as
+    /// are (E6).
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`], after which the call may be repeated, and a failure of the
@@ -455,11 +457,11 @@ pub trait Engine: Send + Sync {
     /// there.
     fn request_persist(&self, csn: Csn);
 
-    /// Asks the engine to return its unused space to the file system soon. It is called when the
-    /// disk is full and a commit has freed something.
+    /// Asks the engine to return its unused space to the file system soon. Called when the disk is
+    /// full and a commit has freed something.
     fn give_space(&self) {}
 
-    /// Whether the background work met a full disk when it last wrote something.
+    /// Whether the background work found the disk full when it last wrote something.
     fn meets_full_disk(&self) -> bool {
         false
     }
@@ -489,12 +491,13 @@ pub trait Engine: Send + Sync {
 /// step:
 ///
 /// - **CURSOR-1 (the same rows).** Both ways return the same rows in the same order, each once.
-/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last row that
-///   it returned. The next step starts after that row, whether or not the caller read the rows.
-/// - **CURSOR-3 (lent).** The rows are not copied: [`Cursor::rows`] reads them in place. It may be
-///   called again until the next step.
-/// - **CURSOR-4 (no wait for more).** A step does not read a device only to return more rows
-///   together. A step that fails has returned none.
+/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the
+///   rows that it returned. The next step starts after that row, whether or not the caller has read
+///   all of the rows.
+/// - **CURSOR-3 (lent).** The rows are not copied: [`Cursor::rows`] reads them in place. The caller
+///   may call it repeatedly until the next step.
+/// - **CURSOR-4 (no wait for more).** A step never reads a device only to return more rows at once.
+///   A step that fails has returned no row.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///
@@ -515,8 +518,8 @@ pub trait Cursor: Send {
     /// until `take` returns `false`. Call it only after a step that returned rows.
     fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool);
 
-    /// The key at the cursor, which is that of the last row that it returned. Call it only after a
-    /// step that returned rows.
+    /// The key of the row at the cursor, the last that was returned. Call it only after a step that
+    /// returned rows.
     fn key(&self) -> &[u8];
 
     /// The value at the cursor. Call it only after a step that returned rows.
@@ -525,7 +528,7 @@ pub trait Cursor: Send {
     /// The CSN of the version at the cursor. Call it only after a step that returned rows.
     fn csn(&self) -> Csn;
 
-    /// The key of the last row that it returned, also after a step that failed or reached the end.
+    /// The key of the last row that was returned, also after a step that failed or reached the end.
     /// `None` before the first row.
     fn last_key(&self) -> Option<&[u8]>;
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::TableId;
 
-/// The result of anything that can fail here.
+/// The result of anything in the storage crates that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of a failure, which tells what the caller can do next.
@@ -20,7 +20,7 @@ pub enum ErrorKind {
     NotFound,
     /// An object of that name already exists.
     AlreadyExists,
-    /// A key that must be new already exists.
+    /// A key that must be new exists already.
     DuplicateKey,
     /// An argument or a setting is out of its bounds.
     InvalidArgument,
@@ -126,7 +126,7 @@ impl Error {
         }))
     }
 
-    /// The same error, marked as concerning this table's data.
+    /// The same error, with the table whose data it concerns.
     #[must_use]
     #[cold]
     pub fn of_table(&self, table: TableId) -> Error {

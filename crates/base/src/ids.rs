@@ -129,8 +129,8 @@ impl TableId {
         TableId((engine.index() as u32) << Self::ENGINE_SHIFT | ordinal)
     }
 
-    /// The engine that keeps this table, or `None` when the number names no known engine (it came
-    /// from a file written by a newer version, or from damaged bytes).
+    /// The engine that keeps this table. `None` if the number names no known engine: it came from a
+    /// file of a newer version, or from damaged bytes.
     #[must_use]
     pub fn engine(self) -> Option<EngineKind> {
         EngineKind::ALL.get((self.0 >> Self::ENGINE_SHIFT) as usize).copied()

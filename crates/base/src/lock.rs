@@ -1,5 +1,5 @@
-//! Locks: `parking_lot`'s, and in builds with debug assertions the deterministic scheduler's, which
-//! wrap them.
+//! Locks: `parking_lot`'s. In builds with debug assertions, the deterministic scheduler's, which
+//! wrap `parking_lot`'s.
 
 #[cfg(not(debug_assertions))]
 pub use parking_lot::{

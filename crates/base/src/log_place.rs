@@ -27,28 +27,30 @@
 //! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that
 //!   wants places, and has commits in the segment, was asked whether it keeps the segment
 //!   ([`crate::engine::Engine::keeps_segment`]). By then the engine has learned the places of all
-//!   of these commits. It may be asked again about the same segment, if the cut failed or a crash
-//!   undid it.
+//!   of these commits. The engine may be asked again about the same segment, if the cut failed or a
+//!   crash undid it.
 //! - **LOG-READ-5 (kept).** A segment that an engine keeps is not changed or used again, and can be
 //!   opened by its lane and number until the engine removes it. Segments leave the redo log in
 //!   order, so that no crash leaves a gap. A segment may also hold commits that an opening has
-//!   discarded, and rows of other engines: only places that the engine has learned count.
-//! - **LOG-READ-6 (released).** Once an engine has not kept a segment, it begins no read there
-//!   again, and uses no result of a read in progress: the file may be overwritten at once.
+//!   discarded, and rows of other engines. So only a record whose place the engine has learned is
+//!   one of its rows.
+//! - **LOG-READ-6 (released).** Once an engine has answered that it does not keep a segment, it
+//!   begins no read there, and uses no result of a read in progress: the file may be overwritten at
+//!   once.
 //! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
 //!   lane, so that a place names one record as long as its segment is kept.
 //! - **LOG-READ-8 (damage).** Recovery does not read kept segments. A missing or damaged kept
-//!   segment is not a gap of the redo log: the read that needs it reports it.
+//!   segment is not a gap of the redo log: the read that needs the segment reports it.
 //! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
 //!   while the log's writer appends to the same segment.
-//! - **LOG-READ-10 (soon).** While no thread flushes the log or installs a commit, the engine has
-//!   learned the places of all stable commits that LOG-READ-2 requires, without a later commit,
-//!   flush or cut.
+//! - **LOG-READ-10 (soon).** Once no thread flushes the log or installs a commit any more, the
+//!   engine has learned the places of all stable commits that LOG-READ-2 covers. That takes no
+//!   later commit, flush or cut.
 //!
 //! LOG-READ-6 is an obligation of the engine, the others of its callers.
 
-/// The place of a record, or of a batch, in the log. A segment of the usual size is far below 4
-/// GiB. A segment that was created for many very large transactions at once may be larger.
+/// The place of a record, or of a batch, in the log. The offset has 64 bits because a segment that
+/// was created for many very large transactions at once may be larger than 4 GiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LogPlace {
     /// The lane.

@@ -4,12 +4,13 @@
 //! The transaction manager uses only [`crate::engine`], and model engines implement only that. The
 //! database opens engines of concrete types, and afterwards handles all of them through this trait.
 //!
-//! - **MANAGED-1 (work).** [`ManagedEngine::run_background_job`] does all work of the background
-//!   threads on the calling thread, one job at a call, so that a database without threads keeps up.
+//! - **MANAGED-1 (work).** [`ManagedEngine::run_background_job`] runs one background job on the
+//!   calling thread. Every kind of background work can be run in this way, so a database without
+//!   background threads keeps up.
 //! - **MANAGED-2 (persist).** Once [`ManagedEngine::persist_all`] has returned, every commit that
 //!   was stable at the call is persistent ([`crate::engine`], E6).
 //! - **MANAGED-3 (close).** Once [`ManagedEngine::close`] has returned, no work on the engine's
-//!   files is under way, and none begins again. Rows in memory can still be read.
+//!   files is in progress, and none begins. Rows in memory can still be read.
 
 use crate::engine::Engine;
 use crate::{Result, TableId};
@@ -25,19 +26,19 @@ pub struct TableSize {
     pub free_bytes: u64,
 }
 
-/// Background threads of an engine. Dropping it stops them after the work in hand.
+/// Background threads of an engine. Dropping this stops them once their current work is done.
 pub trait BackgroundThreads: Send {}
 
 /// An engine as a database manages it. The module's page states its guarantees.
 pub trait ManagedEngine: Engine {
-    /// Starts background threads: about `threads` that use the processor.
+    /// Starts background threads, about `threads` of which use the processor.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] when the system refuses a thread.
     fn start_background_threads(&self, threads: usize) -> Result<Box<dyn BackgroundThreads>>;
 
-    /// Does the most urgent piece of background work on the calling thread (MANAGED-1). Returns
-    /// `false` if there is no work now.
+    /// Runs the most urgent background job on the calling thread (MANAGED-1). Returns `false` if
+    /// there is none now.
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other

@@ -1,13 +1,15 @@
-//! loom's locks under `parking_lot`'s interface, for models, with a `try_lock` that can fail.
+//! loom's locks under `parking_lot`'s interface, for models. `try_lock` fails in a model wherever
+//! it can fail in production.
 //!
-//! loom switches threads only before an operation that it models, and releasing a lock is not one.
-//! A critical section without such an operation would be atomic to loom, and a `try_lock` of
-//! another thread would never fail. So each thread increments a counter of the lock after it has
-//! acquired the lock, and `try_lock` increments it before it tries. loom then runs the attempt
-//! before, during and after the critical section. These accesses are relaxed and order nothing.
+//! loom switches threads only before an operation that it models, and releasing a lock is not such
+//! an operation. So a critical section without such an operation would be one step for loom, and
+//! another thread's `try_lock` would never find the lock held. For this reason each lock has a
+//! counter, which loom models. A thread increments it after it has acquired the lock, and
+//! `try_lock` increments it before it tries. So loom runs the attempt before, during and after the
+//! critical section. The increments are relaxed and order nothing.
 //!
-//! Code that only ever waits for a lock needs no such counter. If a critical section has no effect
-//! that a thread can see without the lock, no thread can tell whether its holder was preempted.
+//! Code that never calls `try_lock` needs no such counter: if a critical section has no effect that
+//! a thread can see without the lock, no thread can tell whether its holder was preempted.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -21,7 +23,7 @@ pub struct Mutex<T> {
     visits: AtomicUsize,
 }
 
-/// A held [`Mutex`]. Empty only inside [`Condvar::wait`].
+/// Holds a [`Mutex`]. It has no guard only inside [`Condvar::wait`].
 pub struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
 
 impl<T> Mutex<T> {

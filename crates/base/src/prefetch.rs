@@ -9,8 +9,8 @@ pub const LINE_BYTES: usize = 64;
 #[inline(always)]
 pub fn line<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
-    // SAFETY: the instruction reads nothing as far as a program can tell, and does not fault,
-    // wherever the address leads.
+    // SAFETY: the instruction has no effect that a program can observe, and does not fault,
+    // whatever the address is.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());

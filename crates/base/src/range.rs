@@ -59,7 +59,7 @@ impl<'a> KeyRange<'a> {
     }
 }
 
-/// Returns whether one key is smaller than another, as `one < two` does. It is faster if either is
+/// Whether one key is smaller than another, as `one < two`. It is faster than that if either key is
 /// often empty.
 ///
 /// An empty slice has a dangling pointer, and glibc's `memcmp` for AVX-512 does a masked load of no

@@ -1,22 +1,22 @@
 //! Threads that sleep in a poller, and the bell that wakes one of them for work from elsewhere.
 //!
 //! Workers take work from a shared queue. A worker that finds none sleeps in a poller, such as an
-//! epoll instance, which wakes it for one event. Another thread that queues work, which is no event
-//! of the poller, wakes a sleeper by a bell: one more source of events in that poller. A ring costs
-//! a system call, so it is left out if no worker sleeps, or if an earlier ring has not been heard
-//! yet.
+//! epoll instance, which wakes it for one event. Another thread may queue work that is no event of
+//! the poller. It wakes a sleeper by a bell, which is one more source of events in that poller. A
+//! ring costs a system call, so it is left out if no worker sleeps, or if an earlier ring has not
+//! been heard yet.
 //!
-//! A ring that is left out wrongly leaves work in the queue until some later event, which may never
+//! If a ring is left out wrongly, work stays in the queue until some later event, which may never
 //! come. So this module fixes the order of the steps, and loom checks it.
 //!
 //! # Guarantees
 //!
-//! - **SLEEPERS-1.** A worker finds the work that is queued before [`Sleepers::wake_one`]: either a
-//!   worker that is awake and looks at the queue before it sleeps, or one that the bell wakes.
-//! - **SLEEPERS-2.** A thread that is not a worker may take events from the poller. If that leaves
-//!   work in the queue, it wakes one sleeper, or learns that none sleeps and another worker is
-//!   needed ([`Sleepers::relieve`]). Otherwise the work could stay there: a sleeper does not see an
-//!   event that another thread has taken, and the bell may be among these events.
+//! - **SLEEPERS-1.** Work that is queued before a call of [`Sleepers::wake_one`] is found: by a
+//!   worker that is awake and looks at the queue before it sleeps, or by one that the bell wakes.
+//! - **SLEEPERS-2.** A thread that is not a worker may take events from the poller and queue their
+//!   work. No sleeper sees an event that another thread has taken, and one of these events may have
+//!   been the bell. So if there is work in the queue afterwards, [`Sleepers::relieve`] wakes one
+//!   sleeper, or returns that no worker sleeps and another worker is needed.
 //!
 //! The caller's part: it pushes work into the queue before it calls `wake_one`, it looks at the
 //! queue after each [`Sleepers::sleep`], and it calls [`Sleepers::heard`] when the poller reports
@@ -74,9 +74,9 @@ impl Sleepers {
         self.rung.store(false, SeqCst);
     }
 
-    /// For a thread that is not a worker. `collect` queues the poller's events; if there is work,
-    /// one sleeper is woken. Returns whether there is work and no worker sleeps, so that another
-    /// worker is needed.
+    /// For a thread that is not a worker (SLEEPERS-2). `collect` takes the poller's events and
+    /// queues their work. If there is work then, this wakes one sleeper. Returns whether there is
+    /// work and no worker sleeps, so that another worker is needed.
     pub fn relieve(
         &self,
         collect: impl FnOnce(),

@@ -2,7 +2,7 @@
 //!
 //! A wait is counted twice. The component that makes writers wait has a [`Tally`], which counts for
 //! the whole database. The waiting thread may have a [`Ledger`], which is [`attach`]ed to the
-//! thread while a statement runs there. It records every wait of the thread, and meanwhile shows
+//! thread while a statement runs there. The ledger records every wait of the thread, and shows
 //! other threads the cause of the current wait.
 //!
 //! A commit that is not delayed reads no clock here.
@@ -31,7 +31,7 @@ pub enum Cause {
     Log,
     /// Another transaction holds the row.
     Lock,
-    /// The commit is on its way to the log.
+    /// The commit is not durable in the log yet.
     Commit,
 }
 
@@ -47,7 +47,7 @@ impl Cause {
         Cause::Commit,
     ];
 
-    /// Its name in status variables.
+    /// The cause's name in status variables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Tally {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Their total time.
+    /// The total time of these waits.
     #[must_use]
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.ns.load(Ordering::Relaxed))
@@ -102,7 +102,8 @@ impl Tally {
         self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Runs `wait`, counts it here and in the thread's ledger, and reports it to the thread's pool.
+    /// Runs `wait`, counts it in this tally and in the thread's ledger, and reports it to the
+    /// thread's pool.
     pub fn during<T>(&self, cause: Cause, clock: &Clock, wait: impl FnOnce() -> T) -> T {
         /// Counts the wait when it ends, also by a panic.
         struct Waiting<'a> {
@@ -138,12 +139,12 @@ impl Tally {
 /// The value of [`Ledger::waiting`] when there is no wait.
 const NOTHING: u8 = u8::MAX;
 
-/// The waits of a ledger up to a moment: their number for each cause, and their time in
+/// The waits of a ledger up to some moment: for each cause, their number and their time in
 /// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waits {
     of: [(u64, u64); Cause::ALL.len()],
-    /// The number of these waits.
+    /// The number of all these waits.
     ended: u64,
 }
 
@@ -202,7 +203,7 @@ impl Ledger {
         Waits { of: self.tallies.each_ref().map(now), ended }
     }
 
-    /// Brings `waits` up to date. It does nothing if no wait has ended since.
+    /// Brings `waits` up to date. Does nothing if no wait has ended since.
     pub fn waits_into(&self, waits: &mut Waits) {
         if waits.ended != self.ended.load(Ordering::Acquire) {
             *waits = self.waits();
@@ -223,7 +224,7 @@ impl Ledger {
 
     fn add(&self, cause: Cause, time: Duration) {
         self.tallies[cause as usize].add(time);
-        // Last: a thread that reads the new count also reads the rest of the wait.
+        // Last, so that a thread that reads the new count also reads the rest of the wait.
         self.ended.fetch_add(1, Ordering::Release);
     }
 }
@@ -258,8 +259,8 @@ thread_local! {
     static LEDGER: RefCell<Option<Arc<Ledger>>> = const { RefCell::new(None) };
 }
 
-/// Attaches a ledger to a thread: the thread's waits are counted in it until this is dropped, on
-/// that thread.
+/// An attached ledger. The waits of the thread that attached it are counted in it, until this is
+/// dropped on that thread.
 pub struct Attached {
     before: Option<Arc<Ledger>>,
     of_this_thread: PhantomData<*const ()>,
@@ -273,11 +274,11 @@ pub fn attach(ledger: Arc<Ledger>) -> Attached {
 }
 
 impl Attached {
-    /// Detaches the ledger, as dropping does, and returns it. A caller that attaches it repeatedly
-    /// then does not change the reference count each time.
+    /// Detaches the ledger, as dropping does, and returns it. A caller that attaches one ledger
+    /// repeatedly then need not clone it each time.
     pub fn detach(mut self) -> Option<Arc<Ledger>> {
         let ledger = self.end();
-        // It has ended, and owns nothing else.
+        // `end` has done what dropping does, and `self` owns nothing else.
         std::mem::forget(self);
         ledger
     }

@@ -1,9 +1,9 @@
 //! Threads: named, started in one place (DESIGN, D9).
 //!
-//! A pool keeps about as many threads at work as there are processors. Threads that wait for each
-//! other can deadlock such a pool, because the task that would release them may be queued behind
-//! them. So code that may wait for long does so within [`blocking`], and the thread's pool, if it
-//! has one, runs another thread meanwhile.
+//! A pool keeps about as many threads at work as there are processors. If all of them wait, the
+//! pool may deadlock, because the task that would end their wait may be queued behind them. So code
+//! that may wait for long does so within [`blocking`], and the thread's pool, if it has one, runs
+//! another thread meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 #[cfg(not(debug_assertions))]
 pub use std::thread::JoinHandle;
 
-/// A thread to join. If it is a task of the scheduler, the scheduler joins it first.
+/// A thread to join. If the thread is a task of the scheduler, the scheduler joins it first.
 #[cfg(debug_assertions)]
 #[derive(Debug)]
 pub struct JoinHandle<T> {
@@ -73,26 +73,25 @@ where
     thread
 }
 
-/// A thread pool, as its threads see it. Calls of `leave` and `come_back` come in pairs on the same
-/// thread.
+/// A thread pool, as its threads see it. Each thread calls `leave` and `come_back` in pairs.
 pub trait Pool: Send + Sync {
     /// The thread is about to wait, perhaps for long. It may hold any lock except those of the
-    /// pool. So the pool leaves to other threads all work that may take such a lock, such as
+    /// pool. So the pool must leave to other threads all work that may take such a lock, such as
     /// completing reads or calling wakers.
     fn leave(&self);
 
     /// The thread continues.
     fn come_back(&self);
 
-    /// Whether all other threads of the pool are idle, and one of them would see new work. A wait
-    /// of the calling thread then delays no client and need not wake another thread. The result may
+    /// Whether all other threads of the pool are idle and one of them would see new work. Then a
+    /// wait of the calling thread delays no client and need not wake another thread. The result may
     /// be out of date when the caller gets it.
     fn is_quiet(&self) -> bool {
         false
     }
 
-    /// The thread is about to do something that may take long. The pool must not delay until then
-    /// any work that the thread has postponed in order to batch it.
+    /// The thread is about to do something that may take long. The pool must first do, or hand
+    /// over, the work that the thread has postponed in order to batch it.
     fn long_ahead(&self) {}
 }
 
@@ -123,8 +122,8 @@ pub fn long_ahead() {
     });
 }
 
-/// Runs `wait`, which may block for long on something other than the processor. A nested wait is
-/// part of the outer one.
+/// Runs `wait`, which may block for long on something other than the processor. A nested wait
+/// counts as part of the outer one.
 ///
 /// The caller may hold its own locks, such as that of a queue or a table. It still holds them when
 /// this function calls the pool ([`Pool::leave`]).
@@ -229,7 +228,7 @@ mod tests {
             }));
             assert!(panicked.is_err());
             assert_eq!(blocking(away), 1);
-            // A thread that it starts does not belong to the pool.
+            // A thread that a pool's thread starts does not belong to the pool.
             spawn("started", || blocking(|| ())).unwrap().join().unwrap();
         });
         assert_eq!(pool.left.load(Ordering::SeqCst), 4);

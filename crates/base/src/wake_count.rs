@@ -1,4 +1,4 @@
-//! A waker that counts its calls, for tests of code that wakes.
+//! A waker that counts its calls, for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

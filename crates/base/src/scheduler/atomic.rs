@@ -1,6 +1,6 @@
 //! Atomics under the scheduler: a scheduling point precedes each access.
 //!
-//! Memory is sequentially consistent under the scheduler; loom checks weaker orders.
+//! Memory is sequentially consistent under the scheduler. Weaker orderings are checked with loom.
 
 pub use std::sync::atomic::Ordering;
 

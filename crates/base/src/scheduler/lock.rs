@@ -1,10 +1,10 @@
 //! Locks and condition variables under the scheduler, with `parking_lot`'s interface. For a task,
-//! each call is a scheduling point, and so is the moment after a lock is acquired: otherwise a
+//! each call is a scheduling point. The moment after a lock is acquired is one, too; without it, a
 //! critical section without a scheduling point would be atomic to the other tasks.
 //!
-//! Each lock contains one of `parking_lot`'s. A task only calls its `try_lock`, and waits in the
-//! scheduler if that fails; a thread that is no task blocks as without the scheduler. Tasks and
-//! other threads share no lock during a history.
+//! Each lock contains one of `parking_lot`'s. A task only tries that lock, and waits in the
+//! scheduler if the attempt fails. A thread that is no task blocks as without the scheduler. Tasks
+//! and other threads share no lock during a history.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,8 +89,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 
     fn try_lock_until(&self, until: Duration) -> bool {
-        // Only tasks come here: other threads have no simulated time, and `try_lock_for` waits for
-        // them without it.
+        // Only tasks come here. Other threads have no simulated time, and `try_lock_for` waits for
+        // them without the scheduler.
         let left = || until.saturating_sub(super::now().unwrap_or(until));
         while !self.0.try_lock() {
             if left().is_zero() {
@@ -201,8 +201,9 @@ impl WaitTimeoutResult {
 /// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// For threads that are not tasks. A waiter holds it from before it frees its lock until it
-    /// sleeps. A notifier takes it too, so no notification is lost between the two.
+    /// For threads that are not tasks. A waiter holds the gate from before it releases its lock
+    /// until it sleeps, and a notifier takes the gate. So no notification comes between the two and
+    /// is lost.
     gate: parking_lot::Mutex<()>,
     notified: parking_lot::Condvar,
 }

@@ -1,7 +1,8 @@
 //! A deterministic scheduler: runs the threads of a process one at a time, in an order that a seed
-//! fixes. It exists in builds with debug assertions only; [`crate::lock`], [`crate::sync`],
-//! [`crate::thread`] and [`crate::clock`] call it then. Threads that are no tasks of a history run
-//! as usual, and each call costs them a check of a thread-local.
+//! fixes. Such a run is a *history*, and its threads are *tasks*. The scheduler exists in builds
+//! with debug assertions only; [`crate::lock`], [`crate::sync`], [`crate::thread`] and
+//! [`crate::clock`] call it then. Threads that are no tasks run as usual, and each call costs them
+//! a check of a thread-local.
 //!
 //! Tasks are OS threads that hand a baton to each other: the task that has the baton runs, all
 //! others sleep. Coroutines would switch faster, but would share the thread-locals that the code
@@ -11,20 +12,22 @@
 //!   and of the tasks' previous steps only. It depends on no clock, no address, and no choice of
 //!   the operating system.
 //! - **SCHED-2 (random priorities).** The runnable task of the highest priority runs. At some
-//!   scheduling points the running task draws a new priority; the distance between these points is
-//!   drawn from the seed (after Burckhardt et al., "A randomized scheduler with probabilistic
-//!   guarantees of finding bugs", ASPLOS 2010; the distance is redrawn, as no single distance fits
-//!   all faults). Points at which no other task is runnable do not count for the distance: a
-//!   background thread that looks for work by itself would use up the short distances.
+//!   scheduling points the running task draws a new priority. The mean distance between these
+//!   points is drawn from the seed (after Burckhardt et al., "A randomized scheduler with
+//!   probabilistic guarantees of finding bugs", ASPLOS 2010), and redrawn at times, because no
+//!   single distance finds all faults. Points at which no other task is runnable do not count for
+//!   the distance: otherwise a background thread that polls while it is alone would use up the
+//!   short distances.
 //! - **SCHED-3 (time).** Time advances only when no task is runnable, to the earliest deadline of a
-//!   sleeping task. A task that spins counts as one that sleeps for a microsecond. An event that is
-//!   to happen between other tasks' steps waits for a number of steps ([`wait_steps`]).
+//!   sleeping task. A task that spins counts as one that sleeps for a microsecond. A task that is
+//!   to act between the steps of other tasks waits for a number of steps ([`wait_steps`]).
 //! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
 //!   history fails and reports what each task waits for. A history that exceeds a number of steps
 //!   or of seconds fails likewise.
 //! - **SCHED-5 (panics).** A panic of any task fails the history.
 //!
-//! A failure ends the process, as most tasks could not be unwound: one process runs one history.
+//! A process runs one history at a time. A failure ends the process, because most tasks could not
+//! be unwound.
 
 pub mod atomic;
 pub mod lock;
@@ -45,9 +48,9 @@ use crate::rng::Rng;
 pub struct Plan {
     /// The seed of all choices of the scheduler.
     pub seed: u64,
-    /// Scheduling points after which a history counts as endless.
+    /// The scheduling points after which a history fails as endless.
     pub steps_max: u64,
-    /// Simulated time after which a history counts as endless.
+    /// The simulated time after which a history fails as endless.
     pub time_max: Duration,
     /// The longest time that an operation of a disk takes; zero if operations take no time.
     pub operation_max: Duration,
@@ -60,7 +63,7 @@ pub struct Plan {
 pub struct Ran {
     /// Scheduling points passed.
     pub steps: u64,
-    /// How often the baton went to another task.
+    /// How often another task went on to run.
     pub switches: u64,
     /// The number of tasks.
     pub tasks: usize,
@@ -82,7 +85,7 @@ pub(crate) enum Wait {
     Task(usize),
     /// Time.
     Time,
-    /// Steps of other tasks, until the count of all steps reaches this.
+    /// Steps of other tasks, until the history has this many steps in all.
     Steps(u64),
 }
 
@@ -133,36 +136,39 @@ struct Scheduler {
     lowest: u64,
     /// A priority lower than all drawn priorities.
     lowest_drawn: u64,
-    /// The mean distance of two changes of priority, in scheduling points.
+    /// The mean distance between two changes of priority, in scheduling points.
     distance: u64,
-    /// Whether a task beside the running one is runnable.
+    /// Whether a task other than the running one is runnable.
     contested: bool,
     steps: u64,
     switches: u64,
     trace: u64,
 }
 
-/// Mean distances of two changes of priority, in scheduling points.
+/// The mean distances from which `distance` is drawn, in scheduling points.
 const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
 /// The mean distance while no other task is runnable.
 const DISTANCE_ALONE: u64 = 1_000;
-/// One change in so many redraws the distance.
+/// At one in this many changes of priority, the distance is redrawn.
 const REDRAW: u64 = 40;
-/// The simulated time of one look at something that another task must change.
+/// The simulated time of one turn of a loop that waits for another task.
 const SPIN: Duration = Duration::from_micros(1);
 /// Priorities of spinning tasks are below this, and drawn priorities above it.
 const DRAWN_FROM: u64 = 1 << 62;
-/// The start of the range for priorities that are the lowest of all when they are given.
+/// Priorities that are drawn as the lowest of all go down from this far above [`DRAWN_FROM`]. All
+/// other drawn priorities are above that.
 const DRAWN_LOW: u64 = 1 << 61;
 
 static SCHEDULER: Mutex<Option<Scheduler>> = Mutex::new(None);
-/// Points left until the scheduler looks at priorities again, and those that were dealt.
+/// The scheduling points left until the next change of priority, and their number at the last
+/// count.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 static DEALT: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static TASK: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Ends the task after all other thread-locals of its thread, because it is the first of them.
+    /// Ends the task. It is the first thread-local of its thread, and so is dropped after all
+    /// others.
     static END: End = const { End };
 }
 
@@ -178,7 +184,7 @@ fn scheduler() -> MutexGuard<'static, Option<Scheduler>> {
     SCHEDULER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The calling thread's task, and the scheduler.
+/// Calls `act` with the scheduler and the calling thread's task.
 fn with<T>(act: impl FnOnce(&mut Scheduler, usize) -> T) -> Option<T> {
     let me = TASK.get()?;
     let mut guard = scheduler();
@@ -194,7 +200,7 @@ pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
     let mut new = Scheduler {
         plan,
         rng,
-        // Not zero, because some code takes a zero time for no time.
+        // Not zero, because some code takes a time of zero for no time.
         now: Duration::from_secs(1),
         tasks: Vec::new(),
         running: 0,
@@ -241,7 +247,7 @@ pub fn is_task() -> bool {
     TASK.get().is_some()
 }
 
-/// A number of the calling task, from the scheduler's seed.
+/// A random number for the calling task, from the scheduler's seed.
 #[must_use]
 pub fn random() -> u64 {
     with(|scheduler, _| scheduler.rng.next_u64()).unwrap_or(0)
@@ -253,7 +259,7 @@ pub fn now() -> Option<Duration> {
     with(|scheduler, _| scheduler.now)
 }
 
-/// An operation of a disk begins: it takes a seeded time.
+/// Called when an operation of a disk begins: the operation takes a random simulated time.
 pub fn operation() {
     point();
     let most = with(|scheduler, _| scheduler.plan.operation_max.as_nanos() as u64).unwrap_or(0);
@@ -277,7 +283,8 @@ pub fn fail(reason: &str) -> ! {
     exit();
 }
 
-/// Ends the process. No other task may run meanwhile; another task would run if this one ended.
+/// Ends the process. The calling thread stops being a task without passing the baton on, so that no
+/// other task runs meanwhile.
 fn exit() -> ! {
     TASK.set(None);
     std::process::exit(FAILED);
@@ -317,8 +324,8 @@ pub(crate) fn reschedule() {
     switch(|_, _| ());
 }
 
-/// The task waits for another task without naming it (SCHED-3). Returns whether the calling thread
-/// is a task.
+/// The calling task waits for another task without naming it (SCHED-3). Returns whether the calling
+/// thread is a task.
 #[track_caller]
 pub fn spin() -> bool {
     let at = Location::caller();
@@ -335,14 +342,14 @@ pub fn spin() -> bool {
     true
 }
 
-/// The task sleeps.
+/// The calling task sleeps.
 #[track_caller]
 pub fn sleep(duration: Duration) {
     block(Wait::Time, Some(duration));
 }
 
-/// The task waits until others have taken `steps` steps, or until no other task can run before time
-/// passes.
+/// The calling task waits until the tasks have taken `steps` more steps. If no other task can run
+/// before time passes, it may wake earlier.
 #[track_caller]
 pub fn wait_steps(steps: u64) {
     let at = Location::caller();
@@ -354,7 +361,7 @@ pub fn wait_steps(steps: u64) {
     });
 }
 
-/// The task waits until it is woken or `timeout` has passed. Returns whether it was woken.
+/// The calling task waits until it is woken or `timeout` has passed. Returns whether it was woken.
 #[track_caller]
 pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
     let at = Location::caller();
@@ -422,7 +429,7 @@ fn finish() {
     }
 }
 
-/// Applies a change to the calling task, then runs the task that is next after it.
+/// Applies a change to the calling task, then lets the task run that is next.
 fn switch(change: impl FnOnce(&mut Scheduler, usize)) {
     let Some(me) = TASK.get() else { return };
     let mut guard = scheduler();
@@ -465,7 +472,7 @@ impl Scheduler {
         number
     }
 
-    /// Another task is runnable.
+    /// Records that another task is runnable.
     fn contest(&mut self) {
         if !std::mem::replace(&mut self.contested, true) {
             self.deal();
@@ -494,7 +501,7 @@ impl Scheduler {
         })
     }
 
-    /// Wakes the tasks whose awaited steps have been taken. They run first, for now.
+    /// Wakes the tasks whose awaited steps have been taken, with priorities above all others.
     fn ring(&mut self) {
         let due: Vec<usize> = self
             .awaited()
@@ -507,7 +514,7 @@ impl Scheduler {
         }
     }
 
-    /// Counts the points passed since the last call, and deals the next ones.
+    /// Counts the points passed since the last call, and sets the number until the next change.
     fn deal(&mut self) {
         self.count();
         let awaited = self.awaited().map(|(until, _)| until.saturating_sub(self.steps)).min();
@@ -523,7 +530,7 @@ impl Scheduler {
         DEALT.store(left, Ordering::Relaxed);
     }
 
-    /// SCHED-4: every history ends.
+    /// Fails a history that has too many steps (SCHED-4).
     fn check(&self) {
         if self.steps > self.plan.steps_max {
             println!("FAILED: no end after {} steps\n{}", self.steps, self.told());
@@ -552,7 +559,7 @@ impl Scheduler {
         true
     }
 
-    /// Returns the task that runs next, with its baton. Moves the time if no task is runnable.
+    /// Returns the task that runs next, with its baton. Advances the time if no task is runnable.
     fn next(&mut self) -> Result<(usize, Arc<Baton>), String> {
         loop {
             let runnable = (0..self.tasks.len())
@@ -578,13 +585,13 @@ impl Scheduler {
         }
     }
 
-    /// Moves the time to the earliest deadline.
+    /// Advances the time to the earliest deadline.
     fn pass_time(&mut self) -> Result<(), String> {
         let until = |task: &Task| match task.status {
             Status::Blocked { until, .. } => until,
             _ => None,
         };
-        // A task that waits for steps also wakes at some of the times when no other task can run.
+        // Sometimes, when no other task can run, a task wakes before the steps that it waits for.
         if let Some((_, first)) = self.awaited().min()
             && (self.rng.chance(1, 16) || !self.tasks.iter().any(|task| until(task).is_some()))
         {

@@ -54,8 +54,8 @@ fn sched_1_a_seed_fixes_the_order() {
     assert!(different.len() > 10, "{different:?}");
 }
 
-/// What two tasks leave of a counter that each adds to twice, by a load and a store, after the root
-/// has looked at it so many times.
+/// The final value of a counter to which two tasks add twice each, by a load and a store, after the
+/// root task has read the counter `looks` times.
 fn counted_after(looks: u64, seed: u64) -> u64 {
     let counter = Scheduled::new(0);
     run_alone(seed, || {
@@ -78,7 +78,7 @@ fn sched_2_every_point_may_be_where_another_task_runs() {
     assert_eq!(found, BTreeSet::from([2, 3, 4]));
 }
 
-/// What a task does by itself uses up none of the short distances.
+/// The scheduling points of a task that is alone do not use up the short distances.
 #[test]
 fn sched_2_races_after_a_task_was_alone_for_long_are_as_frequent() {
     let races = |looks: u64| (0..400).filter(|seed| counted_after(looks, *seed) < 4).count() as f64;

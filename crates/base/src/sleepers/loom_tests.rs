@@ -1,6 +1,6 @@
 //! SLEEPERS-1 and SLEEPERS-2 over all orders of a few threads' steps. A lost wake-up is a deadlock,
-//! which loom reports. It does so for the second model if [`Sleepers::relieve`] does not ring; loom
-//! then ends the process, so there is no test that expects it.
+//! which loom reports. In the second model, loom reports one if [`Sleepers::relieve`] does not
+//! ring. No test shows that, because loom ends the process then.
 
 use crate::sync::{Arc, Condvar, Mutex, model, thread};
 
@@ -52,7 +52,7 @@ impl Pool {
         })
     }
 
-    /// A client sends a command.
+    /// A client sends a command, which is an event of the poller.
     fn send(&self) {
         self.events.lock().unwrap().clients += 1;
         self.arrived.notify_one();
@@ -63,7 +63,7 @@ impl Pool {
         self.arrived.notify_one();
     }
 
-    /// Another thread queues work, as a thread that frees a row does.
+    /// Another thread queues work and wakes a sleeper, as a thread that releases a row lock does.
     fn push(&self) {
         self.queue.lock().unwrap().0 += 1;
         self.sleepers.wake_one(|| self.ring());
@@ -101,7 +101,7 @@ impl Pool {
         self.note(event);
     }
 
-    /// A worker, until all commands are served.
+    /// A worker: serves commands until all are served.
     fn work(&self) {
         loop {
             let mut queue = self.queue.lock().unwrap();
@@ -127,7 +127,7 @@ impl Pool {
         self.queue.lock().unwrap().1 == self.commands
     }
 
-    /// The stall detector looks once.
+    /// The stall detector checks once.
     fn watch(&self) {
         self.sleepers.relieve(|| self.collect(), || self.has_work(), || self.ring());
     }
