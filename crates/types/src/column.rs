@@ -81,9 +81,9 @@ impl LobSize {
 pub enum ColumnType {
     /// TINYINT to BIGINT.
     Int {
-        /// Its width.
+        /// The width of the integer.
         width: IntWidth,
-        /// Whether it is unsigned.
+        /// Whether the integer is unsigned.
         unsigned: bool,
         /// Whether it was declared BOOL, which is shown as `tinyint(1)`.
         boolean: bool,
@@ -94,7 +94,7 @@ pub enum ColumnType {
         precision: u8,
         /// Digits after the point.
         scale: u8,
-        /// Whether it is unsigned.
+        /// Whether the number is unsigned.
         unsigned: bool,
     },
     /// FLOAT.
@@ -161,7 +161,7 @@ impl ColumnType {
     pub const UBIGINT: ColumnType =
         ColumnType::Int { width: IntWidth::Big, unsigned: true, boolean: false };
 
-    /// Whether its values are text in a character set.
+    /// Whether the type's values are text in a character set.
     #[must_use]
     pub fn is_text(&self) -> bool {
         matches!(
@@ -175,13 +175,13 @@ impl ColumnType {
         )
     }
 
-    /// Whether its values are bytes without a character set.
+    /// Whether the type's values are bytes without a character set.
     #[must_use]
     pub fn is_binary(&self) -> bool {
         matches!(self, ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_))
     }
 
-    /// Whether its values are numbers.
+    /// Whether the type's values are numbers.
     #[must_use]
     pub fn is_numeric(&self) -> bool {
         matches!(
@@ -195,7 +195,7 @@ impl ColumnType {
         )
     }
 
-    /// Whether its values are unsigned numbers.
+    /// Whether the type's values are unsigned numbers.
     #[must_use]
     pub fn is_unsigned(&self) -> bool {
         matches!(
@@ -214,8 +214,8 @@ impl ColumnType {
         shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
     }
 
-    /// The value that a column of this type takes when it needs one and the statement gives none,
-    /// outside of strict mode.
+    /// The value that a column of this type gets outside of strict mode if it needs one and the
+    /// statement gives none.
     #[must_use]
     pub fn zero(&self) -> Value {
         match self {
@@ -237,7 +237,8 @@ impl ColumnType {
         }
     }
 
-    /// Whether its sizes are within the bounds of types: a stored type may have any sizes.
+    /// Whether the type's sizes are within their bounds. A type that was read from storage may have
+    /// any sizes.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match self {
@@ -254,13 +255,13 @@ impl ColumnType {
         }
     }
 
-    /// A quick check that this column keeps a value unchanged: if true, [`ColumnType::store`]
-    /// returns the same value.
+    /// A quick check of whether this column stores a value unchanged: if it returns `true`,
+    /// [`ColumnType::store`] returns the same value.
     #[must_use]
     pub fn keeps(&self, value: &Value) -> bool {
         match (self, value) {
             (ColumnType::Int { width, unsigned: false, .. }, Value::Int(number)) => {
-                // The bits above the sign bit must equal it.
+                // The bits above the sign bit must equal the sign bit.
                 let above = number >> (width.bits() - 1);
                 above == 0 || above == -1
             }
@@ -277,7 +278,7 @@ impl ColumnType {
     /// includes the nearest value that does, for statements that are not strict.
     ///
     /// # Errors
-    /// The reason why it does not fit, and the nearest value.
+    /// Why the value does not fit, and the nearest value that does.
     pub fn store(&self, value: &Value) -> Result<Value, (StoreError, Value)> {
         if value.is_null() {
             return Ok(Value::Null);

@@ -51,19 +51,19 @@ impl Decimal {
         self.scale
     }
 
-    /// Whether it is zero.
+    /// Whether the number is zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.digits == 0
     }
 
-    /// Whether it is below zero.
+    /// Whether the number is below zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.digits < 0
     }
 
-    /// The number of its digits, including those after the point.
+    /// The number of all digits, including those after the point.
     #[must_use]
     pub fn precision(&self) -> u8 {
         let mut rest = self.digits.unsigned_abs();
@@ -201,7 +201,7 @@ impl Decimal {
         Decimal { digits: self.digits / power(self.scale - scale), scale }
     }
 
-    /// The integer to which it rounds, if that fits.
+    /// The nearest integer, if it fits.
     #[must_use]
     pub fn to_i128(&self) -> Option<i128> {
         i128::try_from(self.round(0).digits).ok()
@@ -304,7 +304,7 @@ impl Decimal {
         (scale <= SCALE_MAX).then_some(Decimal { digits, scale })
     }
 
-    /// Bytes that compare like the numbers, for numbers of one scale.
+    /// Bytes whose order is that of the numbers, for numbers of one scale.
     #[must_use]
     pub fn to_ordered_bytes(&self) -> [u8; 32] {
         let mut bytes = self.digits.to_be_bytes();

@@ -81,10 +81,10 @@ pub fn write_part(
     }
 }
 
-/// Whether a part of a key determines the exact value from which it was made, so that [`read_part`]
-/// returns it. It does not if the key has only a prefix of the value, a text's sort weights, or a
-/// text without its trailing spaces (except CHAR, which has none); nor for floats, since 0 and -0
-/// have the same key.
+/// Whether a part of a key determines the value from which it was made, so that [`read_part`]
+/// returns that value. It does not if the key has only a prefix of the value, the sort weights of a
+/// text, or a text without its trailing spaces (except CHAR, which stores none). Nor does it for
+/// floats, because 0 and -0 have the same key.
 #[must_use]
 pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) -> bool {
     use ColumnType as T;
@@ -102,20 +102,20 @@ pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) 
 /// The contents of a part of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyPart<'c> {
-    /// This value.
+    /// A value that needs no buffer.
     Value(ValueRef<'c>),
     /// The text of `len` bytes at `at` in the buffer.
     Text {
-        /// Its offset.
+        /// The text's offset in the buffer.
         at: usize,
-        /// Its length in bytes.
+        /// The text's length in bytes.
         len: usize,
     },
     /// The bytes of length `len` at `at` in the buffer.
     Bytes {
-        /// Their offset.
+        /// The offset of the bytes in the buffer.
         at: usize,
-        /// Their number.
+        /// The number of bytes.
         len: usize,
     },
 }
@@ -218,7 +218,7 @@ fn read_date(bytes: &[u8]) -> Option<Date> {
     Date::new(u16::from_be_bytes([high, low]), month, day)
 }
 
-/// Joins groups, and returns the number of bytes that they take.
+/// Joins groups, and returns the number of bytes that the groups take in the key.
 fn read_groups(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -238,8 +238,8 @@ fn write_double(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Splits the bytes from `start` on into groups, in place. Each group is followed by the number of
-/// its used bytes, or by one more than all if another group follows.
+/// Splits the bytes from `start` on into groups, in place. The byte after each group is the number
+/// of its used bytes, or 9 if another group follows.
 fn group(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start;
     let groups = len.div_ceil(GROUP).max(1);
@@ -255,22 +255,22 @@ fn group(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Where an index has the values that equal a given value.
+/// Where an index has the entries whose value equals a given value.
 #[derive(Clone, Debug)]
 pub enum Lookup {
     /// At this value, as the column stores it.
     At(Value),
     /// Nowhere: no value of the column equals it.
     Nowhere,
-    /// The index order does not show it, as for text compared with a number.
+    /// The order of the index does not decide it, as for text that is compared with a number.
     Unknown,
 }
 
-/// Where an index of a column has the values that equal `value`.
+/// Where an index of a column has the entries whose value equals `value`.
 #[must_use]
 pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
-    // Whether both are compared as exact numbers, so that a value which the column cannot store
-    // equals none.
+    // Whether both are compared as exact numbers. Then a value that the column cannot store equals
+    // no value of the column.
     let exact = match (value, column) {
         (Value::Null, _) => return Lookup::At(Value::Null),
         (Value::Int(number), ColumnType::Int { width, unsigned: false, .. })
@@ -338,15 +338,15 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
         _ => return Lookup::Unknown,
     };
     match column.store(value) {
-        // Storing must not change the value, or the lookup would find values that do not equal it.
+        // If storing changed the value, the lookup would find entries that do not equal it.
         Ok(stored) if same(&stored, value) => Lookup::At(stored),
         _ if exact => Lookup::Nowhere,
         _ => Lookup::Unknown,
     }
 }
 
-/// Whether an index of a column can find the values that equal another column's, as far as their
-/// types decide.
+/// Whether an index of a column can serve for equality with another column's values, as far as the
+/// types decide that.
 #[must_use]
 pub fn serves(column: &ColumnType, other: &ColumnType) -> bool {
     use ColumnType as T;

@@ -27,15 +27,15 @@
 
 use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
 
-/// The row has schema version 0, and does not store it.
+/// The first byte of a row of schema version 0, which does not store its version.
 const PLAIN: u8 = 1;
-/// The row stores its schema version.
+/// The first byte of a row that stores its schema version.
 const VERSIONED: u8 = 2;
 
-/// The reason why bytes are not a row.
+/// Why bytes are not a row.
 pub type RowError = &'static str;
 
-/// Memory reserved for a value of usual length.
+/// The memory to reserve for a value of usual length.
 const VALUE_BYTES: usize = 16;
 
 /// Appends a row of these values, written under a version of its table's schema.
@@ -132,19 +132,19 @@ impl<'a> RowReader<'a> {
         Ok(RowReader { bytes, nulls_at, ends_at, values_at, columns, schema })
     }
 
-    /// The version of its table's schema under which it was written.
+    /// The schema version of the table under which the row was written.
     #[must_use]
     pub fn schema(&self) -> u16 {
         self.schema
     }
 
-    /// The number of its columns.
+    /// The number of columns that the row holds.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns.into()
     }
 
-    /// The bytes of an existing column: `None` for NULL.
+    /// The bytes of a column that the row holds; `None` for NULL.
     #[inline(always)]
     fn bytes(&self, column: usize) -> Result<Option<&'a [u8]>, RowError> {
         const OUTSIDE: RowError = "a column lies outside of its row";
@@ -157,7 +157,8 @@ impl<'a> RowReader<'a> {
             let end = self.bytes.get(end_at..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
             (0, u32::from_le_bytes(*end))
         } else {
-            // Its begin and its end are adjacent.
+            // The previous column's end, where this column begins, is stored just before this one's
+            // end.
             let both = self.bytes.get(end_at - 4..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
             let both = u64::from_le_bytes(*both);
             (both as u32, (both >> 32) as u32)
@@ -167,7 +168,7 @@ impl<'a> RowReader<'a> {
     }
 
     /// Whether two rows of the same schema version have the same bytes for a column, or both lack
-    /// it.
+    /// the column.
     #[must_use]
     pub fn has_same(&self, other: &RowReader<'_>, column: usize) -> bool {
         match (column < self.columns(), column < other.columns()) {
@@ -178,7 +179,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// A column as a compact [`Field`]: `None` if the row lacks it, and for a decimal.
+    /// A column as a compact [`Field`]. `None` if the row lacks the column, and for a decimal.
     ///
     /// # Errors
     /// As [`RowReader::get`].
@@ -248,8 +249,8 @@ fn read_date(bytes: &[u8]) -> Result<Date, RowError> {
     Date::new(u16::from_le_bytes([low, high]), month, day).ok_or("a date makes no sense")
 }
 
-/// Converts a value that was written before its column's type was widened to the current type.
-/// Every other value is returned unchanged. Conversions from all earlier types must stay, since a
+/// Converts a value that may have been written before its column's type was widened. Every value of
+/// the current type is returned unchanged. Conversions from all earlier types must stay, because a
 /// value may be several types old.
 #[must_use]
 pub fn widened<'a>(value: ValueRef<'a>, ty: &ColumnType) -> ValueRef<'a> {

@@ -72,7 +72,7 @@ impl Date {
         (zero || real).then_some(Date { year, month, day })
     }
 
-    /// Whether it is the zero date.
+    /// Whether this is the zero date.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Date::default()
@@ -173,7 +173,8 @@ impl DateTime {
         DateTime::from_micros_of(date, micros as i64)
     }
 
-    /// A date and microseconds since its midnight, which may be outside of the day.
+    /// The date and time this many microseconds after midnight of a date; they may be more than a
+    /// day, or negative.
     #[must_use]
     pub fn from_micros_of(date: Date, micros: i64) -> Option<DateTime> {
         let days = micros.div_euclid(DAY as i64);
@@ -219,7 +220,7 @@ impl DateTime {
         format!("{} {hour:02}:{minute:02}:{second:02}{}", self.date, fraction(micros, digits))
     }
 
-    /// The fewest fractional digits that show it exactly: 0 or 6.
+    /// The fewest fractional digits that show the time exactly: 0 or 6.
     #[must_use]
     pub fn digits(&self) -> u8 {
         if self.micros.is_multiple_of(SECOND) { 0 } else { 6 }
@@ -263,8 +264,8 @@ fn round_micros(micros: i64, digits: u8) -> i64 {
     (micros + half) / unit * unit
 }
 
-/// Takes the digits at the front of a text, zero if there are none; `None` for a number that is
-/// too large.
+/// Takes the digits at the front of a text, and returns their number, zero if there are none;
+/// `None` for a number that is too large.
 fn leading_number(rest: &mut &str) -> Option<u64> {
     let (digits, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
     *rest = after;
@@ -349,7 +350,7 @@ impl Time {
         Time { micros: round_micros(self.micros, digits) }
     }
 
-    /// Whether it is within MySQL's range.
+    /// Whether the span is within MySQL's range.
     #[must_use]
     pub fn in_range(&self) -> bool {
         self.micros.abs() <= TIME_MAX_MICROS
@@ -369,7 +370,7 @@ impl Time {
         format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros, digits))
     }
 
-    /// The fewest fractional digits that show it exactly: 0 or 6.
+    /// The fewest fractional digits that show the span exactly: 0 or 6.
     #[must_use]
     pub fn digits(&self) -> u8 {
         if self.micros % SECOND as i64 == 0 { 0 } else { 6 }

@@ -171,7 +171,7 @@ fn rows_come_back_and_any_bytes_are_survived() {
     }
 }
 
-/// Rows without a schema version can be read, and are still written for version 0.
+/// Rows without a schema version can be read, and rows of version 0 are still written so.
 #[test]
 fn the_bytes_of_rows_stay_what_they_are() {
     let values = [Value::Int(-2), Value::Null, Value::from("ab")];
@@ -487,7 +487,7 @@ fn whole_numbers_are_looked_up_as_they_are_kept() {
     }
 }
 
-/// The parts of texts and bytes in keys stay the same: tables are in this order.
+/// The encoding of texts and bytes in keys stays the same, because stored tables are in its order.
 #[test]
 fn texts_in_keys_are_groups_of_eight() {
     let written = |value: ValueRef<'_>, collation| {

@@ -3,22 +3,22 @@
 
 use std::str::Utf8Error;
 
-/// Converts bytes to text, if they are UTF-8. Most are ASCII, which the processor checks many bytes
-/// at a time.
+/// Converts bytes to text, if they are UTF-8. Most texts are ASCII, for which the processor checks
+/// many bytes at a time.
 ///
 /// # Errors
 /// As [`std::str::from_utf8`].
 #[inline]
 pub(crate) fn from_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     if is_ascii(bytes) {
-        // SAFETY: all of it is ASCII, so it is UTF-8.
+        // SAFETY: all bytes are ASCII, so they are UTF-8.
         return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     std::str::from_utf8(bytes)
 }
 
 /// Whether all bytes are ASCII. The standard library's check handles the last bytes one by one,
-/// which for texts of a hundred bytes is most of the work.
+/// which is most of its work for texts of a hundred bytes.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     const WORDS: usize = 4;

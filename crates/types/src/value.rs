@@ -159,7 +159,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Whether it is NULL.
+    /// Whether the value is NULL.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, ValueRef::Null)

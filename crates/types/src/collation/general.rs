@@ -16,10 +16,10 @@ const SUPPLEMENTARY: u16 = 0xFFFD;
 /// Characters below this one have their weights in a table.
 const TABLED: u32 = 0x2000;
 
-/// The weights of the first [`TABLED`] characters: 16 KiB, computed at the first use.
+/// The weights of the first [`TABLED`] characters: 16 KiB, computed when first needed.
 static WEIGHTS: LazyLock<Box<[u16]>> = LazyLock::new(|| (0..TABLED).map(tabled).collect());
 
-/// Characters that received their capitals after Unicode 3.0 or have them in other blocks.
+/// Characters whose capitals Unicode added after version 3.0, or has in other blocks.
 const WITHOUT_CAPITAL: &[RangeInclusive<u32>] = &[
     0x180..=0x180,
     0x19A..=0x19B,
@@ -49,7 +49,7 @@ const WITHOUT_CAPITAL: &[RangeInclusive<u32>] = &[
     0x1EFA..=0x1EFF,
 ];
 
-/// Blocks whose letters weigh the same as without accents.
+/// Blocks whose letters have the weight of the letter without accents.
 const WITHOUT_ACCENT: &[RangeInclusive<u32>] =
     &[0xC0..=0x24F, 0x386..=0x3FF, 0x400..=0x4FF, 0x1E00..=0x1FFF];
 

@@ -10,8 +10,9 @@
 //! | `binary` | bytes | NO PAD |
 //!
 //! MySQL takes the weights of the Unicode Collation Algorithm from versions 4.0, 5.2 and 9.0 of
-//! Unicode's table; here all weights come from one newer table. Letters compare the same under all
-//! these versions. The order of symbols, and of letters that were added later, may differ.
+//! Unicode's table; here all weights come from one newer version of that table. Letters compare the
+//! same under all these versions. The order of symbols, and of letters that Unicode added later,
+//! may differ from MySQL's.
 
 mod general;
 #[cfg(test)]
@@ -70,7 +71,7 @@ const NAMES: [(Collation, &str, u16); 9] = [
 ];
 
 impl Collation {
-    /// All of them.
+    /// All collations.
     pub const ALL: [Collation; NAMES.len()] = {
         let mut all = [GeneralCi; NAMES.len()];
         let mut at = 0;
@@ -81,10 +82,10 @@ impl Collation {
         all
     };
 
-    /// The collation of this name, or of the character set of this name. Text is always stored as
-    /// UTF-8, so the general and binary collations of other character sets name those of `utf8mb4`.
-    /// MariaDB's names for the same orders are also known. `None` for collations that are tailored
-    /// to one language.
+    /// The collation of this name, or the default collation of the character set of this name. Text
+    /// is always stored as UTF-8, so names of the general and binary collations of other character
+    /// sets give those of `utf8mb4`. MariaDB's names for the same orders are known, too. `None` for
+    /// collations that are tailored to one language.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Collation> {
         let name = name.to_ascii_lowercase();
@@ -133,7 +134,7 @@ impl Collation {
         NAMES.iter().find(|(collation, ..)| *collation == self).expect("each collation has a name")
     }
 
-    /// The name of its character set.
+    /// The name of the collation's character set.
     #[must_use]
     pub fn charset(self) -> &'static str {
         match self {
@@ -142,7 +143,7 @@ impl Collation {
         }
     }
 
-    /// Whether it is the default collation of its character set.
+    /// Whether this is the default collation of its character set.
     #[must_use]
     pub fn is_default(self) -> bool {
         matches!(self, GeneralCi | Binary)
@@ -172,7 +173,7 @@ impl Collation {
         self == finer || finer.is_bytewise() && (self.pads() || !finer.pads())
     }
 
-    /// The level of differences that count, for a collation by the Unicode Collation Algorithm.
+    /// Which differences count, for a collation by the Unicode Collation Algorithm.
     fn level(self) -> Option<Level> {
         match self {
             UnicodeCi | Unicode520Ci | Unicode0900AiCi => Some(Level::Primary),
@@ -182,7 +183,7 @@ impl Collation {
         }
     }
 
-    /// The part of a text that is compared.
+    /// The part of a text that counts in comparisons.
     fn compared(self, text: &[u8]) -> &[u8] {
         if self.pads() { trim(text) } else { text }
     }
@@ -215,7 +216,7 @@ impl Collation {
         }
     }
 
-    /// Appends bytes that compare like the texts.
+    /// Appends bytes whose order is that of the texts.
     pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
         match self.level() {
             Some(level) => unicode::sort_key(level, &self.compared_by_algorithm(text), out),
@@ -234,8 +235,8 @@ impl Collation {
         }
     }
 
-    /// Appends bytes that are equal exactly for texts that compare equal, about as many as the text
-    /// has.
+    /// Appends bytes that are equal exactly if the texts compare equal. They are about as many as
+    /// those of the text.
     pub fn equal_key(self, text: &[u8], out: &mut Vec<u8>) {
         if self != GeneralCi {
             return self.sort_key(text, out);
@@ -257,8 +258,8 @@ impl Collation {
         }
     }
 
-    /// The beginning of a text as a number: the number of a lesser text is not greater. Equal
-    /// numbers decide nothing.
+    /// The beginning of a text as a number that never falls as texts rise. So a smaller number
+    /// means a lesser text; equal numbers decide nothing.
     #[must_use]
     #[inline]
     pub fn head(self, text: &[u8]) -> u64 {
@@ -285,8 +286,8 @@ impl Collation {
                 for (byte, weight) in head[ascii..].iter_mut().zip(weights(&text[ascii..])) {
                     *byte = weight.min(0xFF) as u8;
                     if *byte == 0xFF {
-                        // A clipped weight ends the number: later characters must not distinguish
-                        // texts that it does not.
+                        // A weight that was clipped ends the number: later characters must not
+                        // distinguish texts whose clipped weights are equal.
                         break;
                     }
                 }
@@ -295,7 +296,7 @@ impl Collation {
         u64::from_be_bytes(head)
     }
 
-    /// A number that two characters share if they are equal by themselves.
+    /// A number that two characters have in common if they compare equal on their own.
     #[must_use]
     pub fn weight(self, c: char) -> u64 {
         match self.level() {
@@ -306,8 +307,9 @@ impl Collation {
         }
     }
 
-    /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the
-    /// next one literal. Characters are compared one by one, as MySQL does: `ß` is not like `ss`.
+    /// Whether a text matches a LIKE pattern: `%` is any text, `_` any character, and `escape`
+    /// makes the next character literal. Characters are compared one by one, as in MySQL: `ß` does
+    /// not match `ss`.
     #[must_use]
     pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
         let fold = |c: char| self.weight(c);
@@ -333,7 +335,7 @@ enum PatternPart {
     Char(u64),
 }
 
-/// Greedy matching with one place to go back to, which is enough for `%`.
+/// Greedy matching that can go back to the last `%`, which is enough.
 fn like(text: &[u64], parts: &[PatternPart]) -> bool {
     let (mut at, mut part) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -380,7 +382,7 @@ fn compare_weights(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// The weights of a text's characters. Texts are UTF-8; bytes that are not weigh U+FFFD.
+/// The weights of a text's characters. Bytes that are not UTF-8 weigh U+FFFD.
 fn weights(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
     text.utf8_chunks().flat_map(|chunk| {
         let invalid = (!chunk.invalid().is_empty()).then_some('\u{FFFD}');

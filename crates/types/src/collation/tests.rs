@@ -43,7 +43,7 @@ fn general_weights_are_those_of_mysql() {
 #[test]
 fn the_algorithm_compares_as_mysql_does() {
     use Ordering::{Equal, Greater, Less};
-    // The differences, and the order by letters, with accents, with case.
+    // The columns: the pair, and how it compares by letters, with accents, and with case.
     let pairs = [
         ("a", "A", [Equal, Equal, Less]),
         ("a", "á", [Equal, Less, Less]),
@@ -139,8 +139,8 @@ fn keys_compare_as_texts_do() {
     }
 }
 
-/// Tables store these keys. If an update of `icu_collator` changes them, indexes over text of these
-/// collations must be rebuilt when such a table is opened, before the sum here may change.
+/// Tables store these keys. If an update of `icu_collator` changes them, then opening such a table
+/// must first rebuild its indexes over text of these collations; only then may the sum here change.
 #[test]
 fn stored_keys_stay_what_they_are() {
     let sums = STORED.map(|(collation, _)| {

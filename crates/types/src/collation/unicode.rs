@@ -35,7 +35,7 @@ pub(super) fn compare(level: Level, a: &[u8], b: &[u8]) -> Ordering {
     collator(level).compare_utf8(a, b)
 }
 
-/// Appends bytes that compare like the texts at this level.
+/// Appends bytes whose order is that of the texts at this level.
 pub(super) fn sort_key(level: Level, text: &[u8], out: &mut Vec<u8>) {
     let Ok(()) = collator(level).write_sort_key_utf8_to(text, out);
 }
@@ -46,7 +46,7 @@ static ASCII: LazyLock<[[u64; 128]; 3]> = LazyLock::new(|| {
         .map(|level| std::array::from_fn(|byte| of_key(level, char::from(byte as u8))))
 });
 
-/// A number that two characters share exactly if they compare equal by themselves.
+/// A number that two characters have in common exactly if they compare equal on their own.
 pub(super) fn weight(level: Level, c: char) -> u64 {
     match c.is_ascii() {
         true => ASCII[level as usize][c as usize],
@@ -57,7 +57,7 @@ pub(super) fn weight(level: Level, c: char) -> u64 {
 fn of_key(level: Level, c: char) -> u64 {
     let mut key = Vec::with_capacity(16);
     sort_key(level, c.encode_utf8(&mut [0; 4]).as_bytes(), &mut key);
-    // A ligature of many letters has a longer key, and equals only itself.
+    // A character with a longer key, such as a ligature of many letters, equals only itself.
     match key.len() {
         0..=7 => key.iter().fold(1, |number, byte| number << 8 | u64::from(*byte)),
         _ => 1 << 63 | u64::from(c),
