@@ -1,4 +1,4 @@
-//! The catalog in memory, beside the stored one.
+//! Tests that a change leaves the catalog in memory as the stored catalog.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ const CHANGES: &[&str] = &[
     "DROP USER u, `a@b`@'10.0.0.1'",
 ];
 
-/// After each change, sessions see the stored catalog, and dropped objects are gone.
+/// After each change, sessions see what the stored catalog has, and dropped key spaces no longer
+/// exist.
 #[test]
 fn a_change_is_seen_as_it_is_stored() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -68,7 +69,7 @@ fn a_change_is_seen_as_it_is_stored() {
     assert_eq!(told(&instance.catalog()), before);
 }
 
-/// A change does not read the tables again that it does not change.
+/// A change does not read tables again that it leaves unchanged.
 #[test]
 fn what_is_not_changed_is_not_read_anew() {
     let instance = in_memory();

@@ -9,20 +9,20 @@
 //!
 //! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
 //!   statement's snapshot and has these values, and each such row has exactly one entry. The
-//!   transaction that changes a row also writes and deletes the row's entries, so a snapshot sees
-//!   both changes or neither. So does the transaction itself, before its commit and after a
-//!   rollback to a savepoint. For an index that was built online, `ddl/online` guarantees the same
-//!   (ONLINE-BUILD-2, ONLINE-BUILD-3), and snapshots from before the build's end cannot read it
-//!   (ONLINE-BUILD-7).
+//!   transaction that changes a row also writes and deletes the row's entries. So a snapshot sees
+//!   both changes or neither, and the transaction itself sees both or neither, before its commit
+//!   and after a rollback to a savepoint. For an index that was built online, `ddl/online`
+//!   guarantees the same (ONLINE-BUILD-2, ONLINE-BUILD-3), and snapshots from before the build's
+//!   end cannot read it (ONLINE-BUILD-7).
 //! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
 //!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
 //!   table's present definition. A change of the definition that would give an entry another
 //!   meaning rebuilds the index (`ddl/instant`).
 //! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
-//! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds the index range that it
-//!   read, but no rows, to the transaction's read set. A transaction that inserts or deletes a row
-//!   with an entry in that range, or changes a column of the index, writes an entry there. A
-//!   transaction that changes only other columns of the row writes nothing that was read.
+//! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds to the transaction's read
+//!   set the index range that it read, but no rows. This is enough. A transaction that inserts or
+//!   deletes a row with an entry in that range, or changes a column of the index, writes an entry
+//!   there. A transaction that changes only other columns of the row writes nothing that was read.
 //! - **COVERING-INDEX-5.** A query returns the same rows with and without index-only reads. Without
 //!   ORDER BY, their order may differ.
 //! - **COVERING-INDEX-6.** A query reads an entry once, however many ranges its conditions join by
@@ -34,25 +34,25 @@ use spillway_types::{ColumnType, Field, ValueRef};
 use super::definitions::{ColumnDef, IndexPart, TableDef};
 use crate::errors::Result;
 
-/// The parts of an index's entries that hold the columns that a query reads.
+/// The parts of an index's keys that hold the columns which a query reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Cover {
-    /// The parts from the front of the key to the last one needed.
+    /// The parts from the front of the key to the last one that is needed.
     pieces: Vec<CoverPart>,
 }
 
-/// A part of an index's keys.
+/// A part of an index's key.
 #[derive(Clone, Copy, Debug)]
 struct CoverPart {
     column: usize,
-    /// Whether the column is read from it.
+    /// Whether a column is read from this part.
     is_read: bool,
-    /// For integers: whether they are unsigned.
+    /// For an integer: whether it is unsigned.
     unsigned: Option<bool>,
 }
 
 impl Cover {
-    /// How an index's entries provide these columns; `None` if they do not provide all of them
+    /// How an index's entries provide these columns. `None` if they do not provide all of them
     /// (COVERING-INDEX-2).
     pub(crate) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
         let key = || table.indexes[index].parts.iter().chain(&table.primary);
@@ -99,7 +99,8 @@ pub(crate) fn row_bytes(table: &TableDef) -> u64 {
     5 + table.columns.iter().map(column).sum::<u64>()
 }
 
-/// The approximate number of bytes of a value, for a type that only limits the length.
+/// The approximate number of bytes of a value whose type limits only the length; `None` for other
+/// types.
 fn long_bytes(ty: &ColumnType) -> Option<u64> {
     const FILLED: u64 = 32;
     match ty {
@@ -111,19 +112,19 @@ fn long_bytes(ty: &ColumnType) -> Option<u64> {
     }
 }
 
-/// An index entry, with the columns that are read from it.
+/// An index entry, with the columns that were read from it.
 pub(crate) struct Entry<'t> {
-    /// Columns of integers, which most columns are, and the number of them.
+    /// The integer columns, which most columns are, and their number.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The other columns. Values of an earlier entry may remain here. Their columns are then in
-    /// `wholes`, which is searched first.
+    /// The other columns. Values of an earlier entry may remain here, but only for columns that are
+    /// in `wholes`, which is searched first.
     values: Vec<(usize, KeyPart<'t>)>,
     /// Free buffers for texts and bytes.
     room: Vec<u8>,
 }
 
-/// The most integer columns that are read in this way. Further ones are read like other columns.
+/// The most integer columns that an [`Entry`] keeps apart. Further ones are kept with the others.
 const WHOLES: usize = 4;
 
 impl<'t> Entry<'t> {

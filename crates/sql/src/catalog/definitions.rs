@@ -19,7 +19,7 @@ pub(crate) enum DefaultValue {
     #[default]
     None,
     Null,
-    /// A constant, as text; `true` for bytes in hexadecimal.
+    /// A constant, as text. If `true`, the text is bytes in hexadecimal.
     Const(String, bool),
     CurrentTimestamp,
     /// An expression, as text.
@@ -59,8 +59,8 @@ pub(crate) struct IndexDef {
     pub(crate) space: u32,
     #[serde(skip)]
     pub(crate) stage: Stage,
-    /// The commit from which on the index has entries for all rows. Earlier snapshots do not read
-    /// the index.
+    /// The commit from which on the index has an entry for each row. Statements with earlier
+    /// snapshots do not read the index.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
@@ -70,7 +70,7 @@ pub(crate) struct IndexDef {
 pub(crate) enum Stage {
     #[default]
     Done,
-    /// Rows get their entries. Duplicates are not checked yet.
+    /// The rows get their entries. Duplicates are not checked yet.
     Filling,
     /// All rows have their entries. A change that may create a duplicate records it and is not
     /// refused.
@@ -80,13 +80,14 @@ pub(crate) enum Stage {
 /// The indexes that a table will have once the missing ones are built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Becoming {
-    /// The indexes, in terms of the table's present columns.
+    /// The indexes, over the positions of the table's present columns.
     pub(crate) indexes: Vec<IndexDef>,
-    /// The whole definition that the table gets together with the indexes, if it changes in other
-    /// ways too. It has the same indexes, in terms of its own columns.
+    /// The definition that the table gets together with the indexes, if the statement changes more
+    /// than these. It has the same indexes, over the positions of its own columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Box<TableDef>>,
-    /// Whether every row has its entries, and duplicates in unique indexes are recorded.
+    /// Whether every row has its entries, so that possible duplicates in unique indexes are
+    /// recorded.
     pub(crate) filled: bool,
 }
 
@@ -123,25 +124,24 @@ pub(crate) struct TableDef {
     pub(crate) collation: Collation,
     pub(crate) comment: String,
     pub(crate) auto_increment: u64,
-    /// The schema version under which rows are written, and the earlier versions that rows may
-    /// still have.
+    /// The schema version under which rows are written, and the layouts of the earlier versions of
+    /// which rows can be read.
     pub(crate) schema: u16,
     pub(crate) layouts: Vec<Layout>,
-    /// No row in the newest state has a version before this one. Only older snapshots read such
-    /// rows.
+    /// No row in the newest state has a version below this one. Only older snapshots see such rows.
     pub(crate) fresh_from: u16,
     /// The indexes being built, if any. Only changes of rows use them before they are added to
     /// `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
-    /// The maps for reading rows. They are derived from the definition.
+    /// The maps for reading rows, derived from the definition.
     #[serde(skip)]
     pub(crate) versions: Arc<Versions>,
-    /// The indexes that are being built.
+    /// The indexes that are being built, derived from `becoming`.
     #[serde(skip)]
     pub(crate) building: Vec<IndexDef>,
     /// The commit from which on the table's key space has all rows. Statements with earlier
-    /// snapshots do not use the table.
+    /// snapshots do not read the table.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
@@ -172,8 +172,8 @@ impl TableDef {
         }
     }
 
-    /// Checks that a stored definition is consistent, because its readers rely on it. The error
-    /// text says what is wrong.
+    /// Checks that a stored definition is consistent, because its readers rely on that. The error
+    /// says what is wrong.
     pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {
         let known = |parts: &[IndexPart]| parts.iter().all(|part| part.column < self.columns.len());
         let becoming = self.becoming.iter().flat_map(|becoming| &becoming.indexes);
@@ -204,7 +204,7 @@ impl TableDef {
         after.map_or(Ok(()), |after| after.check())
     }
 
-    /// The largest column id in the definition or in rows.
+    /// The largest column id in the definition or in a row's layout.
     pub(crate) fn last_column_id(&self) -> u32 {
         let layouts = self.layouts.iter().flat_map(|layout| layout.columns.iter().copied());
         self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
@@ -218,7 +218,7 @@ impl TableDef {
         }
     }
 
-    /// Derives the data for reading and changing rows, once the definition is complete.
+    /// Derives the fields that are not stored, once the definition is complete.
     pub(crate) fn prepare(&mut self) {
         self.versions = Arc::new(Versions::of(self));
         self.building.clear();
@@ -284,7 +284,7 @@ impl TableDef {
 }
 
 impl ColumnDef {
-    /// The default if it is a constant, else NULL or the type's zero value.
+    /// The default if it is a constant; otherwise NULL or the type's zero value.
     pub(crate) fn constant_default(&self) -> Value {
         self.constant(&self.default)
     }
@@ -299,8 +299,8 @@ impl ColumnDef {
         self.initial.get_or_insert_with(|| self.default.clone());
     }
 
-    /// Converts the initial value of a TIMESTAMP column to UTC, as in stored rows. It comes from a
-    /// default in the session's time zone.
+    /// Converts the initial value of a TIMESTAMP column to UTC, as in stored rows. The initial
+    /// value comes from a default, which is in the session's time zone.
     pub(crate) fn initial_in_utc(&mut self, offset_micros: i64) {
         if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&self.ty, self.initial_value())
             && offset_micros != 0
@@ -310,7 +310,7 @@ impl ColumnDef {
         }
     }
 
-    /// Sets the initial value to the given one. Returns `false` if a definition cannot express it.
+    /// Sets the initial value. Returns `false` if a definition cannot express the value.
     pub(crate) fn set_initial(&mut self, value: &Value) -> bool {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
         self.initial = Some(match (value, &self.ty) {

@@ -12,7 +12,7 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct HostMatch {
     kind: HostKind,
-    /// The number of characters before the first wildcard, or of bits of a network's mask.
+    /// The number of characters before the first wildcard, or of bits in a network's mask.
     length: usize,
 }
 

@@ -15,9 +15,9 @@
 //! | `m/` + table number + key of a row | empty value, see below |
 //!
 //! The progress is one byte, 1 if the indexes are being dropped and else 0, and then the key of the
-//! last row that has its entries. The key is absent if no row has its entries yet. A key under `m/`
-//! records a possible duplicate: while a unique index was being built, a transaction gave the row
-//! index values that another row may also have.
+//! last row, in key order, that has its entries. The key is empty if no row has its entries yet. A
+//! key under `m/` records a possible duplicate: while a unique index was being built, a transaction
+//! gave the row index values that another row may also have.
 
 #[cfg(test)]
 mod change_tests;
@@ -90,7 +90,7 @@ pub(crate) struct Catalog {
     pub(crate) databases: BTreeMap<String, DatabaseDef>,
     pub(crate) tables: BTreeMap<(String, String), Arc<TableDef>>,
     pub(crate) users: BTreeMap<(String, String), UserDef>,
-    /// The newest of the tables' `since`.
+    /// The largest `since` of the tables.
     pub(crate) since: Csn,
 }
 
@@ -143,7 +143,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Adds the content of a catalog row.
+    /// Adds the object that a row of the stored catalog describes.
     pub(crate) fn take(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match key.first() {
             Some(b'd') => {
@@ -165,8 +165,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Applies the rows that a change has written. Returns the tables that were changed or dropped,
-    /// and the names of new ones.
+    /// Applies the catalog rows that a transaction has written. Returns the tables that were
+    /// changed or dropped, and the names of new tables.
     pub(crate) fn change(
         &mut self,
         written: &[(Vec<u8>, Option<Vec<u8>>)],
@@ -239,7 +239,7 @@ pub(crate) struct Change<'t> {
 /// The progress of a table's index build.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Progress {
-    /// Whether the indexes must be dropped.
+    /// Whether the indexes are to be dropped.
     pub(crate) doomed: bool,
     /// The key of the last row whose entries are written.
     pub(crate) last: Vec<u8>,
@@ -290,8 +290,7 @@ impl<'t> Change<'t> {
         u32::try_from(next).map_err(|_| SqlError::new(1105, "there are no more table numbers"))
     }
 
-    /// The upper bound, exclusive, of the numbers that a table's AUTO_INCREMENT column has
-    /// generated; 0 if there is none.
+    /// A bound above all AUTO_INCREMENT numbers that a table has given; 0 if none is recorded.
     pub(crate) fn auto_increment_bound(&self, table: u32) -> Result<u64> {
         self.number(&bound_key(table))
     }
@@ -326,13 +325,13 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
-    /// Records that a locked row may have the same values as another row in a unique index. The
-    /// write is not checked against the snapshot and waits for no lock.
+    /// Records that a locked row may have the same values as another row in a unique index that is
+    /// being built. The write is not checked against the snapshot, and waits for no lock.
     pub(crate) fn put_met(&self, table: u32, row: &[u8]) -> Result<()> {
         Ok(self.txn.put_following(self.space, &met_key(table, row), Some(&[]))?)
     }
 
-    /// Passes on the keys of the rows that were recorded.
+    /// Passes on the keys of the rows that [`Change::put_met`] has recorded.
     pub(crate) fn each_met(
         &self,
         table: u32,
@@ -362,8 +361,8 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, user_key(user).as_bytes())?)
     }
 
-    /// Creates a key space for a table, in the table's engine. Its name is never shown and never
-    /// changes.
+    /// Creates a key space for a table, in the table's engine. The key space's name never changes
+    /// and is never shown.
     pub(crate) fn create_space(&self, table: u32, engine: EngineKind, label: &str) -> Result<u32> {
         let name = |number: usize| format!("{}{label}/{number}", spaces_of(table));
         let mut number = self.txn.tables(&spaces_of(table))?.len();
@@ -426,13 +425,13 @@ fn bound_key(table: u32) -> Vec<u8> {
     [b"a/".as_slice(), &table.to_be_bytes()].concat()
 }
 
-/// Options of a transaction that reads data which is not durable yet, and whose commit waits for
-/// nothing.
+/// Options of a transaction that also reads data which is not durable yet, and whose commit does
+/// not wait until it is durable.
 pub(crate) fn unawaited() -> TransactionOptions {
     TransactionOptions::new().durability(Durability::Within(Duration::from_secs(1)))
 }
 
-/// Drops the key spaces that `some` selects and that no table in the stored catalog has.
+/// Drops the key spaces that `some` selects and that belong to no table in the stored catalog.
 pub(crate) fn remove_unnamed_spaces(db: &Database, some: impl Fn(u32) -> bool) -> Result<()> {
     let txn = db.begin(unawaited());
     let catalog = Catalog::read(&txn, txn.table(CATALOG)?)?;

@@ -48,8 +48,8 @@ pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     state.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The longest password that `caching_sha2_password` accepts, in bytes. Hashing takes time for each
-/// byte.
+/// The longest password that `caching_sha2_password` accepts, in bytes. The time of hashing grows
+/// with the password's length.
 const CACHING_MAX: usize = 256;
 
 /// The data that a plugin stores for a password.
@@ -72,8 +72,8 @@ pub(crate) fn stored_password(plugin: &str, password: &str) -> Result<Vec<u8>> {
     Ok(crypt::stored(password.as_bytes(), random))
 }
 
-/// Whether this password was stored by `caching_sha2_password`. The check takes the same time if it
-/// was not.
+/// Whether `stored` is what `caching_sha2_password` stores for this password. The check takes the
+/// same time if `stored` comes from another plugin.
 pub(crate) fn is_password(stored: &[u8], password: &[u8]) -> bool {
     password.len() <= CACHING_MAX && crypt::is_of(stored, password)
 }
@@ -94,8 +94,8 @@ pub(crate) fn stored_from_text(plugin: &str, text: &[u8]) -> Result<Vec<u8>> {
     stored.ok_or_else(|| SqlError::new(1827, text))
 }
 
-/// The data that a plugin stores, as text, for SHOW CREATE USER. It is quoted, or a hexadecimal
-/// number if it is not all printable ASCII.
+/// The data that a plugin stores as text for SHOW CREATE USER: quoted, or as a hexadecimal number
+/// if not all of it is printable ASCII.
 pub(crate) fn stored_as_text(plugin: &str, stored: &[u8]) -> String {
     let hex = || stored.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
     match plugin {

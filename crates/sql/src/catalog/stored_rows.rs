@@ -21,17 +21,17 @@
 //! - **STORED-ROW-5.** A row whose version the definition does not know is reported as damage.
 //! - **STORED-ROW-6.** A row of the newest version is read without a map: one comparison recognises
 //!   it.
-//! - **STORED-ROW-7.** A compaction that merges a row of an earlier version anyway rewrites the row
-//!   in the newest version, if that does not make it longer ([`Newest`]). It does so only once the
-//!   change of the table is durable; then no reader uses an earlier definition, because the change
-//!   held the table exclusively. Rows in blocks that a compaction carries keep their version, and
-//!   the definition keeps its layout. OPTIMIZE TABLE rewrites those rows, too, and so does a thread
-//!   when rows have many versions (`session/refreshing`).
+//! - **STORED-ROW-7.** A compaction that merges a row of an earlier version rewrites the row in the
+//!   newest version, if that does not make the row longer ([`Newest`]). It does so only once the
+//!   change of the table is durable. By then no reader uses an earlier definition, because the
+//!   change held the table exclusively. Blocks that a compaction carries are not decoded, so their
+//!   rows keep their version, and the definition keeps its layout. OPTIMIZE TABLE rewrites those
+//!   rows, too, and so does a thread when rows have many versions (`session/refreshing`).
 //!
-//! Rejected: rows without a version. Such rows keep the positions of dropped columns, and each
-//! column has a fixed position. No layouts are needed, but where columns are added and dropped
-//! often, every new row carries the positions of all dropped columns, and a reader cannot
-//! distinguish a value of a narrower type from one of the present type.
+//! Rejected: rows without a version, in which each column keeps one position for ever. The
+//! definition then needs no layouts. But if columns are added and dropped often, every new row has
+//! a position for each column that was ever dropped. And a reader cannot tell a value of a narrower
+//! earlier type from a value of the present type.
 
 use std::sync::Arc;
 
@@ -43,20 +43,20 @@ use super::covering_index::Entry;
 use super::definitions::{ColumnDef, Layout, TableDef};
 use crate::errors::Result;
 
-/// The most versions that rows may have besides the newest. A change that would add another one
+/// The most versions that rows may have besides the newest. A change that would exceed this number
 /// rewrites the rows.
 pub(crate) const LAYOUTS_MAX: usize = 64;
 
-/// How to read the columns of one definition from rows of each version.
+/// How to read the columns of one definition from rows of any version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     newest: u16,
-    /// The value of each column in rows from before it was added.
+    /// The value of each column in rows that were written before the column was added.
     initial: Vec<Value>,
     older: Vec<Older>,
 }
 
-/// Rows of an earlier version.
+/// How to read rows of one earlier version.
 #[derive(Clone, Debug)]
 pub(crate) struct Older {
     schema: u16,
@@ -65,7 +65,7 @@ pub(crate) struct Older {
 }
 
 impl Versions {
-    /// The maps of a table's definition.
+    /// How to read rows under this definition.
     pub(crate) fn of(table: &TableDef) -> Versions {
         let older = |layout: &Layout| {
             let place = |column: &ColumnDef| {
@@ -146,7 +146,7 @@ impl<'r> StoredRow<'r> {
         self.rare_field(column)
     }
 
-    /// A column that the row does not store in the requested form.
+    /// A column whose field the row does not provide directly.
     #[cold]
     fn rare_field(&self, column: usize) -> Result<Option<Field<'r>>> {
         self.get(column).map(Field::of)
@@ -172,8 +172,7 @@ impl<'r> StoredRow<'r> {
 pub(crate) struct Newest(Arc<Versions>);
 
 impl Newest {
-    /// The rewrite that compactions apply to a table's rows; `None` if all rows have the same
-    /// version.
+    /// The rewriter for a table's compactions; `None` if rows have no earlier versions.
     pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
         let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
         (!table.layouts.is_empty()).then(newest)

@@ -1,4 +1,4 @@
-//! What the catalog has of tables, read back.
+//! Table definitions that are read back from the stored catalog.
 
 use spillway::{Database, Settings};
 use spillway_base::TableId;

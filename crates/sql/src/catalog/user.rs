@@ -10,8 +10,8 @@ use super::passwords::NATIVE;
 /// A user account, and how it authenticates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UserDef {
-    /// Distinguishes the account from dropped accounts of the same name. It is 0 in catalogs from
-    /// before ids existed.
+    /// Tells the account from dropped accounts of the same name. It is 0 for accounts of catalogs
+    /// from before accounts had ids.
     #[serde(default)]
     pub(crate) id: u64,
     /// The name.
@@ -105,9 +105,8 @@ impl UserDef {
         }
     }
 
-    /// Whether a password is correct for an account whose plugin is `caching_sha2_password`. The
-    /// check takes some milliseconds. The time is the same whatever the result, even if there is no
-    /// account.
+    /// Whether a password is right for an account whose plugin is `caching_sha2_password`. The
+    /// check takes some milliseconds, and as long if the password is wrong or there is no account.
     #[must_use]
     pub fn has_password(user: Option<&UserDef>, password: &[u8]) -> bool {
         let stored = user.map_or(&[][..], |user| &user.stored);

@@ -1,7 +1,7 @@
 //! The hash that `caching_sha2_password` stores: `$A$005$`, 20 bytes of salt, and 43 letters of
 //! SHA-crypt with SHA-256 (Drepper, "Unix crypt using SHA-256 and SHA-512", 2008) over 5,000
-//! rounds. MySQL 8's salt is four bytes longer than that paper allows, so this module does not use
-//! a crate.
+//! rounds. MySQL 8's salt is four bytes longer than that paper allows, so the crates for SHA-crypt
+//! do not serve here.
 
 use sha2::{Digest, Sha256};
 
@@ -14,7 +14,7 @@ const PREFIX: &[u8] = b"$A$005$";
 const ROUNDS: u32 = 5_000;
 const LETTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The stored form of a password, with a salt made of these bytes. The salt is printable.
+/// The stored form of a password. The salt is made of the random bytes, and is printable.
 pub(super) fn stored(password: &[u8], random: [u8; SALT]) -> Vec<u8> {
     let salt = random.map(|byte| LETTERS[usize::from(byte % 64)]);
     let mut stored = [PREFIX, &salt].concat();
@@ -44,7 +44,7 @@ pub(super) fn is_stored(stored: &[u8]) -> bool {
 pub(super) fn is_of(stored: &[u8], password: &[u8]) -> bool {
     let (rounds, salt, digest) = parts(stored).unwrap_or((ROUNDS, &[b'.'; SALT], b""));
     let made = sha256_crypt(password, salt, rounds);
-    // Every byte is compared, so the time reveals nothing.
+    // Every byte is compared, so that the duration reveals nothing.
     digest.len() == made.len() && digest.iter().zip(&made).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
@@ -52,10 +52,10 @@ pub(super) fn is_of(stored: &[u8], password: &[u8]) -> bool {
 fn sha256_crypt(password: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
     let cycle =
         |block: &[u8], len: usize| -> Vec<u8> { block.iter().copied().cycle().take(len).collect() };
-    // 4 to 8.
+    // Steps 4 to 8.
     let b = Sha256::new().chain_update(password).chain_update(salt).chain_update(password);
     let b = b.finalize();
-    // 1 to 3, 9 to 12.
+    // Steps 1 to 3 and 9 to 12.
     let mut a = Sha256::new().chain_update(password).chain_update(salt);
     a.update(cycle(&b, password.len()));
     let mut bits = password.len();
@@ -68,15 +68,15 @@ fn sha256_crypt(password: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
         bits >>= 1;
     }
     let mut digest = a.finalize();
-    // 13 to 16.
+    // Steps 13 to 16.
     let mut p = Sha256::new();
     (0..password.len()).for_each(|_| p.update(password));
     let p = cycle(&p.finalize(), password.len());
-    // 17 to 20.
+    // Steps 17 to 20.
     let mut s = Sha256::new();
     (0..16 + usize::from(digest[0])).for_each(|_| s.update(salt));
     let s = cycle(&s.finalize(), salt.len());
-    // 21.
+    // Step 21.
     for round in 0..rounds {
         let odd = round & 1 == 1;
         let mut c = Sha256::new();
@@ -101,7 +101,7 @@ fn sha256_crypt(password: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
     letters(digest.as_slice())
 }
 
-/// 22: the digest in letters of six bits, its bytes in the paper's order.
+/// Step 22: the digest in letters of six bits each, its bytes in the paper's order.
 fn letters(digest: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(DIGEST);
     let mut put = |a: u8, b: u8, c: u8, count: usize| {
@@ -127,7 +127,7 @@ mod tests {
         String::from_utf8(sha256_crypt(password.as_bytes(), salt, rounds)).unwrap()
     }
 
-    /// The results are those of `crypt` in the C library.
+    /// Compares with results of `crypt` in the C library.
     #[test]
     fn sha256_crypt_is_that_of_others() {
         let long = "we have a short salt string but not a short password";
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// An account of MySQL 8: the example of hashcat's mode 7401.
+    /// The hash of a MySQL 8 account: the example of hashcat's mode 7401.
     #[test]
     fn what_mysql_stores_is_known() {
         let salt = [

@@ -1,4 +1,4 @@
-//! Rows that compactions meet (STORED-ROW-7).
+//! Rows of earlier versions that compactions rewrite (STORED-ROW-7).
 
 use spillway::{Database, Direction, KeyRange, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
@@ -16,8 +16,7 @@ fn session(instance: &Instance) -> Session {
     session
 }
 
-/// The number of rows in the newest state that have the newest version, and the total bytes of all
-/// rows.
+/// How many rows in the newest state have the newest version, and the total bytes of all rows.
 fn newest(db: &Database) -> (u64, usize) {
     let catalog = Catalog::load(db).unwrap();
     let table = catalog.table("test", "t").unwrap();
@@ -38,9 +37,9 @@ fn merge(one: &mut Session, db: &Database, id: &str) {
     db.compact().unwrap();
 }
 
-/// STORED-ROW-7, STORED-ROW-3, STORED-ROW-4: compactions remove what changes of a table left in its
-/// rows, and the rows read as before. Rows that would become longer stay as they are. All this also
-/// holds after a restart.
+/// STORED-ROW-7, STORED-ROW-3, STORED-ROW-4: compactions rewrite rows of earlier versions, and the
+/// rows read as before. Rows that would become longer stay as they are. The same holds after a
+/// restart.
 #[test]
 fn compactions_write_rows_in_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -65,18 +64,17 @@ fn compactions_write_rows_in_the_newest_version() {
     let even = "SELECT * FROM t WHERE id % 2 = 0 ORDER BY id";
     let told = run(&mut one, even);
     assert_eq!(newest(&db), (0, before.1));
-    // No compaction has read them.
+    // No compaction has merged these rows.
     db.compact().unwrap();
     assert_eq!(run(&mut one, even), told);
     merge(&mut one, &db, "id");
     let after = newest(&db);
     assert_eq!(after.0, ROWS * 2);
-    // There are twice as many rows.
+    // By then the table has twice as many rows.
     assert!(after.1 < before.1 * 3 / 4, "{} of {}", after.1, before.1);
     assert_eq!(run(&mut one, even), told);
     assert_eq!(run(&mut one, "CHECK TABLE t"), ["test.t check status OK"]);
-    // A column that is added in front makes rows longer. Dropping another column compensates for
-    // it.
+    // A column that is added in front makes rows longer. Dropping another column makes up for that.
     run(&mut one, "ALTER TABLE t ADD COLUMN f CHAR(9) DEFAULT 'in front' FIRST, ALGORITHM=INSTANT");
     let told = run(&mut one, even);
     drop((one, instance));
