@@ -22,7 +22,7 @@ use crate::catalog::{DefaultValue, IndexPart, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 use crate::planner::literal;
 
-/// A table before and after an ALTER TABLE, with the work to be done.
+/// The definitions of a table before and after an ALTER TABLE, and the work that its rows need.
 pub(crate) struct Alteration {
     pub(super) before: Arc<TableDef>,
     pub(super) after: TableDef,
@@ -65,7 +65,7 @@ impl Alteration {
             widens: false,
             demands: Demands::default(),
         };
-        // No index builder is left, else it would hold the definition.
+        // No index build is left: it would hold a lock on the table's definition.
         plan.after.becoming = None;
         plan.after.building.clear();
         operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;
@@ -79,8 +79,8 @@ impl Alteration {
         check_names(after)?;
         rename_in_checks(&mut after.checks, &self.renames)?;
         check_no_column_is_missed(after)?;
-        // Clauses use the names that constraints had before the statement, whatever the position of
-        // the table's new name among the clauses.
+        // Clauses name constraints as they were named before the statement, wherever among the
+        // clauses the table gets its new name.
         let names = after.checks.iter_mut().map(|check| &mut check.name);
         for name in names.chain(&mut self.validate) {
             rename_check(name, &before.name, &after.name);
@@ -95,7 +95,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// Makes the statement rewrite all rows and check them against the new definition.
+    /// Makes the statement rewrite all rows and check all of them against the new constraints.
     pub(super) fn hold_to_all(&mut self) {
         let (before, after) = (&self.before, &mut self.after);
         let all = after.checks.iter().filter(|check| check.enforced);
@@ -103,9 +103,9 @@ impl Alteration {
         self.renumber = after.primary.is_empty() && !before.primary.is_empty();
     }
 
-    /// Makes a column that becomes the AUTO_INCREMENT column continue after its largest value. A
-    /// counter that exists belongs to the former AUTO_INCREMENT column and does not reflect values
-    /// that rows got since.
+    /// Makes a column that becomes the AUTO_INCREMENT column continue after its largest value. The
+    /// existing counter, if any, belongs to the former AUTO_INCREMENT column, and does not know
+    /// values that rows got since.
     pub(super) fn restart_if_new(&mut self) {
         let Some(at) = self.after.auto_column() else { return };
         if self.origin[at].is_none() || self.origin[at] != self.before.auto_column() {
@@ -246,7 +246,7 @@ impl Alteration {
         }
     }
 
-    /// Adds the keys and checks of a column's definition.
+    /// Adds the keys and checks that a column's definition contains.
     fn add_extras(&mut self, at: usize, extras: Extras) -> Result<()> {
         let part = vec![IndexPart { column: at, prefix: None }];
         if extras.primary {
@@ -313,7 +313,7 @@ impl Alteration {
         self.add_extras(to, extras)
     }
 
-    /// CONVERT TO CHARACTER SET: every text column gets the collation.
+    /// CONVERT TO CHARACTER SET: every text column gets the new collation.
     fn convert(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<()> {
         let to = match (charset, collation) {
             (_, Some(collation)) => collation_named(collation)?,

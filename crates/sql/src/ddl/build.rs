@@ -5,9 +5,9 @@
 //! spaces and drops the old ones. After a crash before that switch, the next opening of the
 //! database removes the new key spaces. A failure removes them at once ([`Built`]).
 //!
-//! Rejected: one transaction for the whole change, which is simpler. A transaction stays in memory
-//! until its commit, so a table larger than a transaction's share of the memory could never be
-//! altered.
+//! Rejected: one transaction for the whole change, which is simpler. A transaction of that size
+//! spills its writes (`spillway_txn`, module `spill`), and after its commit a fold would write each
+//! row a second time, into its table.
 
 use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
 use spillway_base::TableId;
@@ -25,13 +25,13 @@ use crate::executor::store;
 use crate::expression::{Context, Expr, truth_of};
 use crate::planner::{bind_check, bind_default};
 
-/// The bytes of rows and keys that are written in one transaction, and the overhead that is counted
-/// for each entry.
+/// The bytes of rows and keys that one transaction writes, and the overhead that is counted for
+/// each entry.
 const BATCH_BYTES: usize = 256 << 10;
 const ENTRY_BYTES: usize = 128;
 
-/// Key spaces that were built. When this is dropped, it removes those that the catalog does not
-/// name.
+/// Key spaces that were built. When this is dropped, it removes those that the stored catalog does
+/// not name.
 pub(crate) struct Built {
     db: Database,
     spaces: Vec<u32>,
@@ -58,8 +58,8 @@ impl Drop for Built {
     }
 }
 
-/// Writes in transactions of a limited size. It waits until each is durable, because the engine can
-/// only flush durable data.
+/// Writes in transactions of a limited size, and waits until each is durable, because engines flush
+/// only durable versions.
 struct Batches<'d> {
     db: &'d Database,
     txn: Option<Transaction>,
@@ -68,7 +68,7 @@ struct Batches<'d> {
 
 impl Batches<'_> {
     fn txn(&mut self) -> &Transaction {
-        // No other transaction writes there, so there are no conflicts with a snapshot.
+        // No other transaction writes to these key spaces, so no snapshot can conflict.
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         self.txn.get_or_insert_with(|| self.db.begin(options))
     }
@@ -100,8 +100,8 @@ enum Filling {
 }
 
 impl Alteration {
-    /// Builds the key spaces that the new definition needs and enters them in it. Checks the rows
-    /// against new constraints.
+    /// Builds the key spaces that the new definition needs, and enters them in the definition.
+    /// Checks the rows against new constraints.
     pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
         let db = context.server.database();
         let mut built = Built { db: db.clone(), spaces: Vec::new() };
@@ -120,8 +120,8 @@ impl Alteration {
             old.clear();
             if self.rewrite {
                 self.before.decode(scan.value(), &mut old)?;
-                // If a column is not a TIMESTAMP before or after, it has the time in the session's
-                // zone.
+                // A TIMESTAMP is stored in UTC. If the column has another type before or after, the
+                // other value is in the session's time zone.
                 let offset = context.variables.borrow().time_offset_micros;
                 shift_timestamps(&self.before, &mut old, offset);
                 let mut row = self.new_row(context, &old, &fillings, number)?;
@@ -185,7 +185,7 @@ impl Alteration {
             .collect()
     }
 
-    /// Refuses a row that violates a constraint.
+    /// Fails if a row violates a constraint.
     fn hold_to(
         &self,
         context: &Context<'_>,
@@ -207,7 +207,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// The value of each column of the new table that does not come from an old one.
+    /// The value of each new column that does not come from an old one.
     fn fillings(&self, context: &Context<'_>) -> Result<Vec<Option<Filling>>> {
         let filling = |column: &ColumnDef| -> Result<Filling> {
             Ok(match &column.default {
@@ -255,8 +255,8 @@ impl Alteration {
     }
 }
 
-/// Reads a new index in order and refuses duplicates, which are adjacent entries with the same
-/// values. `goes_on` fails if the check must stop.
+/// Reads a new index in order, and fails if two adjacent entries have the same values, which are
+/// duplicates. `goes_on` fails if the check must stop.
 pub(super) fn check_unique(
     db: &Database,
     table: &TableDef,
@@ -298,8 +298,8 @@ fn put_entry(
     Ok(out.txn().put(TableId(index.space), &key, &[])?)
 }
 
-/// The length of the values at the front of an entry; `None` if one is NULL, because NULL is never
-/// a duplicate.
+/// The length of the index values at the front of an entry. `None` if one of them is NULL, because
+/// NULL is no duplicate of anything.
 fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option<usize>> {
     let mut len = 0;
     for part in &index.parts {
@@ -313,7 +313,7 @@ fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option
     Ok((len <= entry.len()).then_some(len))
 }
 
-/// A value converted to the form in which a column stores it.
+/// A value in the form in which a column stores it.
 pub(super) fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Value> {
     if value.is_null() {
         if !column.nullable {

@@ -20,7 +20,7 @@ pub(super) struct NewCheck {
 impl From<&ast::CheckConstraint> for NewCheck {
     fn from(check: &ast::CheckConstraint) -> NewCheck {
         NewCheck {
-            // An empty name counts as no name (`names`).
+            // An empty name counts as none (`names`).
             name: check
                 .name
                 .as_ref()
@@ -32,7 +32,7 @@ impl From<&ast::CheckConstraint> for NewCheck {
     }
 }
 
-/// The column name, if an expression is one, with or without a table name.
+/// The name of the column, if an expression is a column, with or without its table's name.
 fn column_of(expr: &mut Expr) -> Option<&mut ast::Ident> {
     match expr {
         Expr::Identifier(ident) => Some(ident),
@@ -90,7 +90,7 @@ impl Terms<'_> {
             }
         };
         check_foreign(&expr, StoredClause::Check(&name))?;
-        // The table's name is removed, because it would be wrong after a rename.
+        // Remove the table's name, which would be wrong after the table is renamed.
         let _ = ast::visit_expressions_mut(&mut expr, |expr| {
             if let Expr::CompoundIdentifier(path) = expr
                 && let Some(column) = path.last().cloned()
@@ -138,7 +138,7 @@ pub(super) fn find_check(def: &TableDef, name: &str) -> Option<usize> {
     def.checks.iter().position(|check| check.name.eq_ignore_ascii_case(name))
 }
 
-/// Refuses the definition if a constraint names a column that no longer exists.
+/// Fails if a constraint names a column that no longer exists.
 pub(super) fn check_no_column_is_missed(def: &TableDef) -> Result<()> {
     for check in &def.checks {
         let mut missed = None;
@@ -183,8 +183,8 @@ pub(super) fn rename_in_checks(
     Ok(())
 }
 
-/// Renames a constraint whose name was generated from the table's name to the name generated from
-/// the new one.
+/// If a constraint's name was generated from the table's old name, replaces it by the one that
+/// would be generated from the new name.
 pub(super) fn rename_check(name: &mut String, from: &str, to: &str) {
     if let Some(number) = made_up(from, name) {
         *name = format!("{to}_chk_{number}");

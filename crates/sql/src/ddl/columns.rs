@@ -131,8 +131,8 @@ impl Terms<'_> {
         Ok(())
     }
 
-    /// Refuses a foreign key, because foreign keys are not supported. A dump, which first switches
-    /// the checks off, is accepted.
+    /// Refuses a foreign key, because foreign keys are not supported. A dump is accepted: it
+    /// switches `foreign_key_checks` off first.
     pub(super) fn foreign_key(&self) -> Result<()> {
         if self.foreign_key_checks {
             return Err(SqlError::unsupported("FOREIGN KEY"));
@@ -155,7 +155,7 @@ impl Terms<'_> {
             };
         }
         let mut expr = expr;
-        // SHOW CREATE TABLE adds the parentheses that an expression needs.
+        // Parentheses are dropped here. SHOW CREATE TABLE adds those that an expression needs.
         while let ast::Expr::Nested(inner) = expr {
             expr = inner;
         }
@@ -188,7 +188,7 @@ impl Terms<'_> {
         })
     }
 
-    /// A default expression, which must be valid without other columns.
+    /// A default expression. It must be valid without other columns.
     fn default_expr(
         &self,
         column: &ColumnDef,
@@ -202,7 +202,7 @@ impl Terms<'_> {
     }
 }
 
-/// Whether an expression is nothing but one of the names of CURRENT_TIMESTAMP.
+/// Whether an expression is just a name of CURRENT_TIMESTAMP.
 fn is_now(expr: &ast::Expr) -> bool {
     let names = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
     let named = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
@@ -240,7 +240,7 @@ fn all_parts(def: &mut TableDef) -> impl Iterator<Item = &mut Vec<IndexPart>> {
     std::iter::once(&mut def.primary).chain(indexes)
 }
 
-/// Inserts a column at a position. Keys keep referring to the same columns.
+/// Inserts a column at a position. Keys still refer to the same columns afterwards.
 pub(super) fn insert_column(def: &mut TableDef, at: usize, column: ColumnDef) {
     def.columns.insert(at, column);
     for parts in all_parts(def) {
@@ -248,7 +248,7 @@ pub(super) fn insert_column(def: &mut TableDef, at: usize, column: ColumnDef) {
     }
 }
 
-/// Removes a column, also from keys. A key without other columns is removed.
+/// Removes a column from the table and from its keys. A key that has no other column is removed.
 pub(super) fn drop_column(def: &mut TableDef, name: &str) -> Result<usize> {
     let at = def.column(name).ok_or_else(|| cannot_drop(name))?;
     if def.columns.len() == 1 {

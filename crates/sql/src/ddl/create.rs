@@ -131,7 +131,7 @@ impl Terms<'_> {
         check_keys(def)
     }
 
-    /// Adds a key of a table's definition. The caller adds CHECK constraints, because it knows all
+    /// Adds a key from a table's definition. The caller adds CHECK constraints once it knows all
     /// columns.
     pub(super) fn constraint(
         &self,
@@ -164,8 +164,8 @@ impl Terms<'_> {
 
     pub(super) fn table_options(&self, def: &mut TableDef, options: &[SqlOption]) -> Result<()> {
         let options = options.iter().map(option_text).collect::<Result<Vec<_>>>()?;
-        // A collation overrides a character set, whatever their order. Warnings about options name
-        // the engine, so the engine comes first.
+        // A collation overrides a character set, in either order. The engine comes first, because
+        // warnings about options name it.
         let order = |key: &str| match key {
             "ENGINE" => 0,
             key if key.ends_with("COLLATE") => 2,
@@ -181,7 +181,7 @@ impl Terms<'_> {
             "ENGINE" => match StorageEngine::named(value) {
                 Some(engine) => def.engine = engine.kind,
                 None if self.engine_named => return Err(SqlError::unknown_engine(value)),
-                // A new table gets the default engine. An altered table keeps its engine.
+                // A new table gets the default engine, an altered one keeps its engine.
                 None => {
                     self.warn(SqlError::unknown_engine(value));
                     let (engine, table) = (StorageEngine::of(def.engine).name, &def.name);
@@ -199,7 +199,7 @@ impl Terms<'_> {
             "CHARSET" | "DEFAULT CHARSET" | "CHARACTER SET" | "DEFAULT CHARACTER SET" => {
                 def.collation = charset_named(value)?;
             }
-            // Hints for other engines that do not affect the table's content.
+            // Hints for other engines. They do not affect the table's content.
             "ROW_FORMAT" | "KEY_BLOCK_SIZE" | "STATS_PERSISTENT" | "STATS_AUTO_RECALC"
             | "STATS_SAMPLE_PAGES" | "MAX_ROWS" | "MIN_ROWS" | "AVG_ROW_LENGTH" | "PACK_KEYS"
             | "CHECKSUM" | "DELAY_KEY_WRITE" => {

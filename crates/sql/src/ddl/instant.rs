@@ -1,5 +1,5 @@
-//! Changes of a table that do not rewrite its rows but read them under a new definition
-//! (`catalog/stored_rows`), and the choice between the methods of ALTER TABLE.
+//! Changes of a table that do not rewrite its rows: the rows are read under the new definition
+//! (`catalog/stored_rows`). Also chooses between the methods of ALTER TABLE.
 //!
 //! A statement uses the first of these methods ([`Way`]) that can execute all its clauses:
 //!
@@ -32,7 +32,7 @@ use crate::expression::Context;
 use crate::parser::parse_expr;
 use crate::planner::bind_default;
 
-/// How existing rows and entries fit a column's changed definition.
+/// How existing rows and index entries fit a column's changed definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ColumnChange {
     /// Whether rows hold values that must be widened when they are read.
@@ -41,7 +41,7 @@ pub(super) struct ColumnChange {
     pub(super) keys: bool,
 }
 
-/// Returns how rows fit the new definition of a column, or `None` if they must be rewritten.
+/// How rows fit the new definition of a column; `None` if they must be rewritten.
 pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     use ColumnType as T;
     const AS_IS: ColumnChange = ColumnChange { widens: false, keys: true };
@@ -50,7 +50,8 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     }
     let fits = |characters: &u32, bytes_max: u64| u64::from(*characters) * 4 <= bytes_max;
     let as_is = match (&old.ty, &new.ty) {
-        // CHAR is stored without trailing spaces, and the new type has these values as they are.
+        // CHAR is stored without trailing spaces, and the other types store such a value in the
+        // same way.
         (T::Char(old), T::Char(new) | T::VarChar(new))
         | (T::VarChar(old), T::VarChar(new))
         | (T::Binary(old) | T::VarBinary(old), T::VarBinary(new)) => old <= new,
@@ -78,9 +79,9 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An index entry has the number of a member, a row has its name. A value that was not a
-        // member is the empty text with the number 0. A new member with an empty name would give
-        // that text another number.
+        // A row stores a member's name, an index entry its number. A value that was no member is
+        // the empty text with the number 0. If a new member had the empty name, that text would
+        // have another number, and old entries would be wrong.
         (T::Enum(old), T::Enum(new)) => new
             .strip_prefix(old.as_slice())
             .is_some_and(|added| !added.iter().any(String::is_empty)),
@@ -90,7 +91,7 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     as_is.then_some(AS_IS)
 }
 
-/// The way in which an ALTER TABLE is done.
+/// The method by which an ALTER TABLE is done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Way {
     Instant,
@@ -127,8 +128,8 @@ impl Demands {
         self.lock == Some(AlterTableLock::Exclusive)
     }
 
-    /// Refuses a way that the statement excludes, or one that needs a stronger lock than the
-    /// statement allows.
+    /// Fails if the statement excludes a method, or allows only a weaker lock than the method
+    /// needs.
     fn check(&self, way: Way) -> Result<()> {
         if let (true, Some(_)) = (self.insists_on_instant(), self.lock) {
             let text = "Incorrect usage of ALGORITHM=INSTANT and LOCK=NONE/SHARED/EXCLUSIVE";
@@ -178,9 +179,9 @@ pub(super) fn is_same_for_all(default: &DefaultValue) -> Result<bool> {
 }
 
 impl Alteration {
-    /// Decides how the change is done, once the definition is complete: the values of new columns
-    /// in existing rows, the version of new rows, and the indexes to build. Checks that the
-    /// statement allows this way.
+    /// Chooses the method, once the definition is complete: determines the values of new columns in
+    /// existing rows, the schema version of new rows, and the indexes to build. Checks that the
+    /// statement allows this method.
     pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
         self.after.number_columns(self.before.last_column_id());
         self.restart_if_new();
@@ -203,7 +204,7 @@ impl Alteration {
         self.demands.check(self.way())
     }
 
-    /// The way in which the change is done.
+    /// The method by which the change is done.
     pub(crate) fn way(&self) -> Way {
         let unbuilt = self.after.indexes.iter().any(|index| index.space == UNBUILT);
         match self.rewrite {
@@ -214,11 +215,11 @@ impl Alteration {
         }
     }
 
-    /// The state of the table while its indexes are built online, in terms of its present columns.
-    /// Returns `None` if entries contain columns that do not exist yet or would differ under the
-    /// present definition, or if rows must be checked against constraints. Also returns `None` if
-    /// the table gets another name or other numbers, because these may not change while the table
-    /// is used.
+    /// What the table becomes while its indexes are built online, over the positions of its present
+    /// columns. `None` if entries contain columns that do not exist yet, if entries would differ
+    /// under the present definition, or if rows must be checked against constraints. Also `None` if
+    /// the table gets another name or another next AUTO_INCREMENT number, which must not change
+    /// while the table is used.
     pub(crate) fn becoming(&self) -> Option<Becoming> {
         let (before, after) = (&*self.before, &self.after);
         let same_name = before.db == after.db && before.name == after.name;
@@ -238,7 +239,7 @@ impl Alteration {
         Some(Becoming { indexes, after: Some(Box::new(after.clone())), filled: false })
     }
 
-    /// Sets the initial values of new columns whose definitions do not give them.
+    /// Sets the initial values of new columns whose defaults must be computed.
     fn fill_instantly(&mut self, context: &Context<'_>) -> Result<()> {
         let offset = context.variables.borrow().time_offset_micros;
         for (column, from) in self.after.columns.iter_mut().zip(&self.origin) {
@@ -261,7 +262,7 @@ impl Alteration {
         Ok(())
     }
 
-    /// Keeps the value that a column has in rows from before it was added, when its type changes.
+    /// Keeps the initial value of a column when its type changes.
     pub(super) fn keep_initial(&mut self, was: &ColumnDef, column: &mut ColumnDef) {
         column.initial.clone_from(&was.initial);
         let value = was.initial_value();
@@ -271,8 +272,8 @@ impl Alteration {
         }
     }
 
-    /// Marks indexes for building whose entries differ under the new definition. Marks the rows for
-    /// copying if their keys differ.
+    /// Marks the indexes whose entries differ under the new definition, so that they are built. If
+    /// the rows' own keys differ, all rows are copied.
     fn compare_keys(&mut self) {
         let (before, after) = (&self.before, &mut self.after);
         let key = |def: &TableDef, parts: &[IndexPart]| -> Vec<(u32, Option<u32>)> {
@@ -295,7 +296,8 @@ impl Alteration {
         }
     }
 
-    /// Starts a new schema version if readers must distinguish earlier rows from later ones.
+    /// Starts a new schema version if readers could not tell earlier rows from later ones without
+    /// it.
     fn version(&mut self) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();

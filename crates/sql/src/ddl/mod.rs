@@ -42,8 +42,8 @@ pub(crate) use terms::{Path, Terms};
 pub(crate) struct Ddl<'a> {
     pub(crate) terms: Terms<'a>,
     pub(crate) txn: &'a Transaction,
-    /// Tables whose AUTO_INCREMENT counters and row-number counters in memory become invalid when
-    /// this is committed.
+    /// Tables whose counters in memory, of AUTO_INCREMENT and of row numbers, are invalid once this
+    /// is committed.
     pub(crate) restarted: RefCell<Vec<u32>>,
     pub(crate) renumbered: RefCell<Vec<u32>>,
 }
@@ -53,7 +53,7 @@ impl Ddl<'_> {
         Change::new(self.txn)
     }
 
-    /// Runs a statement; `false` if it is not one that this type runs.
+    /// Runs a statement. Returns `false` if another type runs this kind of statement.
     pub(crate) fn execute(&self, statement: &Statement) -> Result<bool> {
         match statement {
             Statement::CreateDatabase { db_name, if_not_exists, .. } => {
@@ -144,7 +144,7 @@ impl Ddl<'_> {
         change.put_table(&table)
     }
 
-    /// Cancels an index build that no thread works on any more.
+    /// Ends an index build on which no thread works any more.
     fn forget_building(&self, table: &mut TableDef) -> Result<()> {
         if table.becoming.take().is_some() {
             table.building.clear();
@@ -164,7 +164,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Makes a table's AUTO_INCREMENT column continue with `next`, or after the largest number of a
+    /// Makes a table's AUTO_INCREMENT column continue with `next`, or after the largest number in a
     /// row if that is larger.
     fn restart_numbers(&self, table: &mut TableDef, next: u64) -> Result<()> {
         table.auto_increment = next;
@@ -172,7 +172,7 @@ impl Ddl<'_> {
         self.change()?.delete_auto_increment_bound(table.id)
     }
 
-    /// RENAME TABLE: renames one table after the other, so two tables can swap their names.
+    /// RENAME TABLE. The renames take effect one after another, so two tables can swap their names.
     pub(crate) fn rename_tables(&self, moves: &[(Path, Path)]) -> Result<()> {
         let change = self.change()?;
         let mut moved: BTreeMap<Path, Option<TableDef>> = BTreeMap::new();

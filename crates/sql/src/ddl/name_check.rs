@@ -15,8 +15,8 @@ fn check_index(name: &str) -> Result<()> {
     check(name, 1280, "index")
 }
 
-/// Refuses an invalid name of a foreign key, a unique key or another index. These are all names of
-/// indexes.
+/// Refuses an invalid name of a foreign key, a unique key or another index. For MySQL all of these
+/// are names of indexes.
 fn check_key(name: Option<&ast::Ident>) -> Result<()> {
     name.map_or(Ok(()), |name| check_index(&name.value))
 }
@@ -93,7 +93,7 @@ pub(crate) fn check_alter(alter: &Alter) -> Result<()> {
         Operation::Sql(operation) => match &**operation {
             A::AddColumn { column_def, .. } => check_definition(column_def),
             A::ChangeColumn { old_name, new_name, options, .. } => {
-                // A column that keeps its name may have got it before names were checked (NAME-3).
+                // The column keeps a name that it may have got before names were checked (NAME-3).
                 if old_name.value != new_name.value {
                     check_column(new_name)?;
                 }

@@ -31,8 +31,8 @@
 //! - **ONLINE-BUILD-4.** No transaction fails because of a build, or waits for more than one batch
 //!   of the build (`pass`, TABLE-PASS-3). Writes of entries are not checked against snapshots
 //!   (`store`), so a transaction that began before a batch meets no conflict with the batch. A
-//!   duplicate makes the build fail, whenever the duplicate was written, if it still exists when
-//!   the build checks it.
+//!   duplicate makes the build fail if the duplicate still exists when the build checks it,
+//!   whenever it was written.
 //! - **ONLINE-BUILD-5.** A transaction of the pass commits the progress together with the entries
 //!   up to that key (TABLE-PASS-4), so a crash never keeps one without the other. To write an entry
 //!   again does not change it.
@@ -50,9 +50,9 @@
 //!   nor such a resumed build keeps others from the table for longer than a moment: each waits
 //!   until nobody uses the table.
 //!
-//! Rejected: to take rows from one snapshot without locks, record later changes in a log, and apply
-//! the log at the end. The log grows with everything that is written meanwhile, and its end needs a
-//! long exclusive lock.
+//! Rejected: to take the rows from one snapshot without locks, record later changes in a log, and
+//! apply this log at the end. The log would grow with everything that is written meanwhile, and
+//! applying its end would need a long exclusive lock.
 
 use spillway::{LockMode, Transaction};
 use spillway_types::Value;
@@ -71,7 +71,7 @@ struct Fill<'a> {
 
 impl Visitor for Fill<'_> {
     const LOCK: LockMode = LockMode::Shared;
-    // Other transactions can read the rows meanwhile, but not change them.
+    // While the pass reads, other transactions can read the rows, but not change them.
     const READ_BYTES: usize = 4 << 20;
 
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize> {
@@ -98,7 +98,7 @@ impl Pass<'_> {
         self.visit(last, &mut Fill { table: self.table, row: Vec::new() })
     }
 
-    /// Refuses duplicates in unique indexes (ONLINE-BUILD-6).
+    /// Fails if a unique index has duplicates (ONLINE-BUILD-6).
     pub(crate) fn check(&self) -> Result<()> {
         let goes_on = || self.check_stopped();
         let mut unique = self.table.building.iter().filter(|index| index.unique);
@@ -111,9 +111,9 @@ impl Pass<'_> {
     }
 }
 
-/// Step 1: records the intended definition of a table. Indexes without a key space get one.
+/// Step 1: records the indexes that a table is to have. Those without a key space get one.
 pub(crate) fn begin(change: &Change<'_>, table: &TableDef, mut becoming: Becoming) -> Result<()> {
-    // Remove the indexes of an earlier build that could neither be completed nor dropped.
+    // Remove the indexes of an earlier build that was neither finished nor removed.
     for index in &table.building {
         change.drop_space(table.id, index.space)?;
     }
@@ -129,13 +129,14 @@ pub(crate) fn begin(change: &Change<'_>, table: &TableDef, mut becoming: Becomin
     change.put_table(&TableDef { becoming: Some(becoming), ..table.clone() })
 }
 
-/// Step 3.
+/// Step 3: records that every row has its entries.
 pub(crate) fn note_filled(change: &Change<'_>, table: &TableDef) -> Result<()> {
     let becoming = table.becoming.clone().map(|becoming| Becoming { filled: true, ..becoming });
     change.put_table(&TableDef { becoming, ..table.clone() })
 }
 
-/// Step 4. Fails with 1062 if a duplicate was added after step 3.
+/// Step 4: checks the recorded duplicates, and gives the table its new definition. Fails with 1062
+/// if a duplicate was added after step 3.
 pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
     change.each_met(table.id, |row| store::check_met(change.txn, table, row))?;
     let same = TableDef { becoming: None, ..table.clone() };
@@ -149,7 +150,7 @@ pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, after)
 }
 
-/// Instead of the other steps: removes the indexes built so far (ONLINE-BUILD-8).
+/// Replaces the remaining steps: removes the indexes that were being built (ONLINE-BUILD-8).
 pub(crate) fn abandon(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, TableDef { becoming: None, ..table.clone() })
 }

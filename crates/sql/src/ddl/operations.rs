@@ -27,11 +27,12 @@ pub(crate) enum Operation {
     RenameTable(ObjectName),
     /// FORCE: all rows are rewritten.
     Rewrite,
-    /// A clause without effect, because keys are never disabled.
+    /// A clause about enabling or disabling keys. It has no effect, because keys are always
+    /// enabled.
     Nothing,
 }
 
-/// An ALTER TABLE, or a statement that is short for one.
+/// An ALTER TABLE, or a statement that is short for one, such as CREATE INDEX.
 pub(crate) struct Alter {
     pub(crate) table: ObjectName,
     pub(crate) operations: Vec<Operation>,
@@ -82,7 +83,7 @@ impl Alter {
         Alter { table: table.clone(), operations: names.iter().map(drop).collect() }
     }
 
-    /// The tables that the statement's foreign keys name.
+    /// The tables to which the statement's foreign keys refer.
     pub(crate) fn parents(&self) -> impl Iterator<Item = &ObjectName> {
         self.operations.iter().flat_map(|operation| match operation {
             Operation::Sql(operation) => parents_of(operation),
@@ -99,7 +100,7 @@ impl Alter {
     }
 }
 
-/// The table that a column's foreign key names.
+/// The table to which a column's foreign key refers.
 pub(crate) fn parent_of(option: &ast::ColumnOption) -> Option<&ObjectName> {
     match option {
         ast::ColumnOption::ForeignKey(key) => Some(&key.foreign_table),
@@ -124,7 +125,7 @@ fn parents_of(operation: &AlterTableOperation) -> Vec<&ObjectName> {
     }
 }
 
-/// The next words, in lower case.
+/// The next words, in lower case. They are not consumed.
 fn words<const N: usize>(parser: &Parser<'_>) -> [String; N] {
     std::array::from_fn(|at| parser::word(Some(&parser.peek_nth_token(at).token)))
 }
@@ -193,7 +194,8 @@ fn clause(parser: &mut Parser<'_>, out: &mut Vec<Operation>) -> Result<(), Parse
 
 /// Parses consecutive table options up to a comma.
 fn table_options(parser: &mut Parser<'_>) -> Result<Vec<SqlOption>, ParserError> {
-    // The parser's own loop continues after commas, where a clause of another kind may follow.
+    // The parser's own loop goes on after a comma, although a clause of another kind may follow
+    // there.
     let mut tokens = Vec::new();
     let mut depth = 0;
     loop {

@@ -10,8 +10,8 @@
 //! - **TABLE-PASS-3.** A pass waits for a row lock only while it holds no lock. So it is part of no
 //!   deadlock, and no transaction is rolled back because of one. A transaction that wants a visited
 //!   row waits for at most one transaction of the pass, whose size is limited in rows, in bytes of
-//!   these rows and in bytes written. For a transaction that took its snapshot before, a row that a
-//!   visitor writes counts as changed by another transaction (`ddl/refresh`).
+//!   these rows and in bytes written. For a transaction with a snapshot from before the visit, a
+//!   row that a visitor writes counts as changed by another transaction (`ddl/refresh`).
 //! - **TABLE-PASS-4.** The transaction that commits a visitor's writes also commits the visitor's
 //!   record of the pass's progress.
 
@@ -35,24 +35,24 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Pass<'a> {
     pub(crate) db: &'a Database,
     pub(crate) table: &'a TableDef,
-    /// Returns whether the pass must stop.
+    /// Whether the pass must stop.
     pub(crate) stopped: &'a dyn Fn() -> bool,
-    /// Called with each transaction that may have to be interrupted.
+    /// Called with each transaction of the pass that may have to be interrupted.
     pub(crate) begun: &'a dyn Fn(&Transaction),
 }
 
 /// Processes the rows that a pass visits.
 pub(super) trait Visitor {
-    /// How rows are locked.
+    /// The mode in which the visited rows are locked.
     const LOCK: LockMode;
-    /// The approximate limit of the bytes of keys and rows that are read in one transaction.
+    /// The approximate limit of the bytes of rows and their keys that one transaction reads.
     const READ_BYTES: usize;
 
     /// Processes a row, given by its key and its bytes. Returns the approximate number of bytes
     /// written for it.
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize>;
 
-    /// Records that the rows up to a key are done, before the commit.
+    /// Called before the commit: records that the rows up to a key are done.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
 
     /// Called once other transactions see the committed rows and may lock them. This is before the
@@ -61,8 +61,9 @@ pub(super) trait Visitor {
 }
 
 impl Pass<'_> {
-    /// Visits some rows after `last` in one transaction, and advances `last`. It visits none if
-    /// another transaction has locked the first row. Returns `false` if there are no more rows.
+    /// Visits some rows after `last` in one transaction, and advances `last`. Visits none if
+    /// another transaction holds the lock of the first row for too long. Returns `false` if there
+    /// are no more rows.
     pub(super) fn visit<V: Visitor>(&self, last: &mut Vec<u8>, visitor: &mut V) -> Result<bool> {
         let keys = self.next_keys(last, V::READ_BYTES)?;
         if keys.is_empty() {
@@ -97,9 +98,9 @@ impl Pass<'_> {
         Ok(keys)
     }
 
-    /// Visits rows from the front of `keys` in one transaction, up to one that is locked. The next
-    /// transaction begins with that row and can wait for it (TABLE-PASS-3). Returns the number of
-    /// visited rows.
+    /// Visits rows from the front of `keys` in one transaction, up to a row that is locked. The
+    /// next transaction begins with that row, and so can wait for it (TABLE-PASS-3). Returns the
+    /// number of visited rows.
     fn visit_first<V: Visitor>(&self, keys: &[Vec<u8>], visitor: &mut V) -> Result<usize> {
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         let txn = self.db.begin(options.lock_wait(LOCK_WAIT));

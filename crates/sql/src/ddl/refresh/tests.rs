@@ -1,4 +1,4 @@
-//! Passes by a definition that is not the newest.
+//! Passes that run with an older definition than the stored one.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 
@@ -40,15 +40,15 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     drop((one, instance));
     let mut one = session(&Instance::open(db.clone()).unwrap());
     assert_eq!(run(&mut one, "SELECT * FROM t ORDER BY id"), ["6 5 1", "6 5 2"]);
-    // It does not apply to rows that were copied since.
+    // The pass's result does not apply to rows that were copied after it.
     run(&mut one, "ALTER TABLE t FORCE");
     let txn = db.begin(spillway::TransactionOptions::new());
     finish(&Change::new(&txn).unwrap(), &stored(&db), &behind, 0).unwrap();
     assert!(!txn.has_writes());
 }
 
-/// REWRITE-THREAD-2 of `session/refreshing`: other locks are released when the rows become
-/// available, not after the pass's own waits.
+/// REWRITE-THREAD-2 of `session/refreshing`: `installed` is called once other transactions can lock
+/// the rows, not after the pass's own waits.
 #[test]
 fn it_is_told_when_others_may_have_the_rows() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -76,8 +76,8 @@ fn it_is_told_when_others_may_have_the_rows() {
     assert_eq!(told.get(), 2);
 }
 
-/// What ROW-REWRITE-1 does not prevent: for a transaction with an earlier snapshot, a rewritten row
-/// is a changed row.
+/// A limit of ROW-REWRITE-1: for a transaction with an earlier snapshot, a rewritten row is a
+/// changed row.
 #[test]
 fn a_row_that_was_written_anew_is_a_conflict_to_who_read_before() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
