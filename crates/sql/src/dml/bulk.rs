@@ -24,10 +24,10 @@ use crate::expression::{Context, Expr};
 use crate::planner::Source;
 
 /// A statement that has changed this many rows blocks its thread when it waits for a lock. If it
-/// were undone and repeated after each wait, it might never end.
+/// were suspended, it would be undone and repeated after each wait, and might never end.
 const BEGUN_AGAIN_MAX: u64 = 1000;
 
-/// Whether an UPDATE may change rows while it searches for them.
+/// Whether an UPDATE may change rows while it still searches for others.
 pub(super) fn is_safe(source: &Source, rules: &Rules, assignments: &[Assignment]) -> bool {
     let table = &rules.table;
     let changes = |column: usize| {
@@ -61,7 +61,7 @@ impl<'c> Changer<'c> {
         Changer { plan, maker, matched: 0, changed: 0 }
     }
 
-    /// Returns the numbers of rows that the statement has found and changed.
+    /// How many rows the statement has found and changed.
     pub(super) fn changed(&self, context: &Context<'_>) -> Changed {
         match self.plan.assignments {
             Some(_) => Changed::by_update(self.matched, self.changed, context),
@@ -69,7 +69,7 @@ impl<'c> Changer<'c> {
         }
     }
 
-    /// Changes a locked row, which has its key after its columns.
+    /// Changes a locked row. The row has its key after its columns.
     pub(super) fn change(&mut self, row: &mut [Value]) -> Result<()> {
         let txn = self.maker.context.txn;
         self.matched += 1;
@@ -87,7 +87,7 @@ impl<'c> Changer<'c> {
         let refused = |error: &SqlError| matches!(error.code, 1062 | 3819 | 1048);
         match outcome {
             Err(error) if refused(&error) => {
-                // A later index may have refused the row after earlier ones accepted it.
+                // Earlier indexes may have accepted the row before a later one refused it.
                 txn.rollback_to(before);
                 self.maker.context.warn(error);
             }
@@ -97,8 +97,8 @@ impl<'c> Changer<'c> {
         Ok(())
     }
 
-    /// Changes each row as soon as it is found. Returns `false`, without a change, if that is not
-    /// allowed.
+    /// Changes each row as soon as it is found. Returns `false`, without a change, if the plan does
+    /// not allow that.
     pub(super) fn in_place(&mut self, context: &Context<'_>) -> Result<bool> {
         let source = &self.plan.source;
         if !self.plan.in_place {
@@ -118,7 +118,7 @@ impl<'c> Changer<'c> {
         Ok(true)
     }
 
-    /// Changes the rows with these keys, which are locked.
+    /// Changes the rows that have these keys. The rows are locked.
     pub(super) fn each_of(&mut self, keys: &mut Scratch) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let (mut bytes, mut row) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ impl<'c> Changer<'c> {
     }
 }
 
-/// Makes a statement block its thread in lock waits once it has changed many rows.
+/// Once a statement has changed many rows, makes its lock waits block the thread.
 pub(super) fn keep_thread(context: &Context<'_>, changed: u64) {
     if changed == BEGUN_AGAIN_MAX {
         context.txn.leave_waits(false);

@@ -21,21 +21,22 @@ use crate::expression::{Context, Expr};
 use crate::planner::{Binder, Hints, Names, Row, Source};
 use crate::{executor, planner};
 
-/// The numbers of assigned columns, and of columns of a table, that need no allocation.
+/// How many assigned columns, and columns of a table, need no allocation.
 const FEW: usize = 4;
 const MANY: usize = 16;
 
 /// A column, and the value that an UPDATE assigns to it; `None` for DEFAULT.
 pub(super) type Assignment = (usize, Option<Expr>);
 
-/// How often rows are chosen by their order if other transactions change the chosen rows meanwhile.
-/// After that, the chosen rows that still satisfy the conditions are used.
+/// How often rows are chosen by ORDER BY and LIMIT, if other transactions change the rows
+/// meanwhile. After that, the rows that were chosen last and still satisfy the conditions are
+/// changed.
 const CHOICES_MAX: usize = 10;
 
-/// The rows to change: mostly one.
+/// The rows to change: usually one.
 type Targets = SmallVec<[Row; 1]>;
 
-/// The rows that a statement changes, locked.
+/// The rows that a statement changes. They are locked.
 enum FoundRows {
     Rows(Targets),
     /// The rows' keys, in the order in which the rows are changed.
@@ -54,7 +55,8 @@ pub(crate) struct ChangePlan {
     pub(super) ignore: bool,
     /// Whether each row may be changed as soon as it is found (`bulk`).
     pub(super) in_place: bool,
-    /// The columns by which rows are chosen. The rows to change are read again under their locks.
+    /// The columns that decide which rows are changed. The rows themselves are read again under
+    /// their locks.
     read: ColumnsRead,
 }
 
@@ -136,7 +138,7 @@ impl ChangePlan {
         crate::executor::explain_change(kind, &self.source, !self.order.is_empty())
     }
 
-    /// Runs it.
+    /// Runs the statement.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
         let safe = context.variables.borrow().often.safe_updates;
         if safe && self.limit.is_none() && self.source.access.is_full() {
@@ -152,7 +154,7 @@ impl ChangePlan {
             return Ok(changer.changed(context));
         }
         let mut held = HeldMemory::new(context);
-        // The first row uses this buffer and is returned to it.
+        // The first row uses this buffer, and gives it back at the end.
         let mut room = context.room.values();
         match self.targets(context, &mut room, &mut held)? {
             FoundRows::Rows(mut rows) => {
@@ -164,8 +166,8 @@ impl ChangePlan {
         Ok(changer.changed(context))
     }
 
-    /// Deletes rows while they are found, and returns their number. Returns `None` if this is not a
-    /// DELETE, or if the rows must be gathered first.
+    /// Deletes each row as soon as it is found, and returns the number of rows. Returns `None` if
+    /// this is an UPDATE, or if all rows must be found first.
     fn delete_in_place(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<u64>> {
         if self.assignments.is_some() || !self.order.is_empty() || self.limit.is_some() {
             return Ok(None);
@@ -179,9 +181,9 @@ impl ChangePlan {
         })
     }
 
-    /// The rows to change, locked and with their keys. The first one uses the memory of `row`. If
-    /// they do not fit memory and are changed in the order in which they are found, these are only
-    /// their keys, on disk.
+    /// Finds and locks the rows to change, each with its key. The first row uses the memory of
+    /// `row`. If the rows do not fit memory, and there is no ORDER BY, only their keys are
+    /// returned, on disk.
     fn targets(
         &self,
         context: &Context<'_>,
@@ -199,7 +201,7 @@ impl ChangePlan {
             let before = executor::turns(context);
             let targets = self.choose(context, limit, row, held)?;
             tries += 1;
-            // Other rows may come first once some of them have changed.
+            // Once some rows have changed, other rows may come first in the order.
             let chose_late = !self.order.is_empty() && limit < usize::MAX;
             let moved = chose_late && context.txn.acts_on_newest();
             if !moved || executor::turns(context) == before || tries == CHOICES_MAX {
@@ -274,9 +276,9 @@ impl ChangePlan {
         Ok(true)
     }
 
-    /// Locks the first rows of those that were read without locks, and reads them again. Under READ
-    /// COMMITTED, another transaction may have changed a row since. If it no longer satisfies the
-    /// conditions, the next row takes its place.
+    /// Locks the first of the rows that were found without locks, and reads them again. Under READ
+    /// COMMITTED, another transaction may have changed a row meanwhile. If the row no longer
+    /// satisfies the conditions, the next row takes its place.
     fn lock(
         &self,
         context: &Context<'_>,
@@ -310,7 +312,7 @@ impl ChangePlan {
     }
 }
 
-/// The columns in the conditions and in the order.
+/// The columns that the conditions and the order use.
 fn columns_chosen_by(
     table: &TableDef,
     source: &Source,
@@ -351,8 +353,8 @@ fn rows_of(
         .collect::<Result<Vec<_>>>()?;
     let limit = limit.map(|limit| planner::bind_count(binder, limit)).transpose()?;
     let mut source = planner::plan_table(table, alias, conditions, hints);
-    // Rows that are found in the requested order are read and locked one by one until there are
-    // enough.
+    // If an index finds the rows in the requested order, they are read and locked one by one until
+    // there are enough.
     if limit.is_some() && !order.is_empty() && planner::by_order(&mut source, &order) {
         order.clear();
     }
@@ -383,8 +385,8 @@ fn key_of(row: &[Value]) -> &[u8] {
     }
 }
 
-/// Changes one row, which has its key after its columns, as an UPDATE specifies. Returns whether
-/// the row changed.
+/// Changes a row as an UPDATE specifies. The row has its key after its columns. Returns whether the
+/// row changed.
 pub(super) fn change_row(
     maker: &Maker<'_>,
     row: &mut [Value],
@@ -393,7 +395,7 @@ pub(super) fn change_row(
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
     let (new, pk) = split_key(row);
-    // The assigned columns, and the previous value of each at the same position.
+    // The assigned columns, and at the same positions their previous values.
     let mut columns: SmallVec<[usize; FEW]> = SmallVec::new();
     let mut before = context.room.before();
     for (column, expr) in assignments {

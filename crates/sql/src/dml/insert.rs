@@ -44,8 +44,8 @@ enum InsertSource {
     Rows(Vec<Vec<Option<Expr>>>),
     Query {
         plan: Box<QueryPlan>,
-        /// Whether the query may read the table to which its rows are written. All of its rows are
-        /// then found first.
+        /// Whether the query may read the table to which its rows are written. Then all rows are
+        /// found before the first one is written.
         reads_target: bool,
     },
 }
@@ -98,7 +98,7 @@ impl InsertPlan {
         })
     }
 
-    /// The name of the table.
+    /// The name of the table that the statement writes to.
     pub(crate) fn table(&self) -> &str {
         &self.rules.table.name
     }
@@ -111,7 +111,7 @@ impl InsertPlan {
         }
     }
 
-    /// Runs the statement. With `more`, the rows after the first come from there.
+    /// Runs the statement. The rows after the first come from `more`, if there is one.
     pub(crate) fn run(
         &self,
         context: &Context<'_>,
@@ -206,7 +206,7 @@ fn source_of(
         if plan.columns.len() != columns.len() {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
-        // A byte column would get the bytes of the UTF-8 text.
+        // Otherwise the column of bytes would get the UTF-8 bytes of the text.
         if columns.iter().any(|column| table.columns[*column].ty.is_binary()) {
             plan.refuse_charsets()?;
         }
@@ -244,11 +244,12 @@ struct Writer<'a> {
     maker: Maker<'a>,
     keeps_zero: bool,
     changed: Changed,
-    /// The last AUTO_INCREMENT value that was given explicitly.
+    /// The last AUTO_INCREMENT number that a row gave explicitly.
     explicit_id: u64,
-    /// The AUTO_INCREMENT value that was made for the row at hand; zero for none.
+    /// The AUTO_INCREMENT number that was generated for the current row; zero if none was.
     made: u64,
-    /// One that was made for a row that was not inserted: the next row takes it. Zero for none.
+    /// A number that was generated for a row that was not inserted, for the next row to take; zero
+    /// if there is none.
     spare: u64,
     records: u64,
     duplicates: u64,
@@ -262,7 +263,7 @@ impl Writer<'_> {
         )
     }
 
-    /// As `write_exprs`, with the row's own parameters.
+    /// As `write_exprs`, with parameters of this row.
     fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
         let context = self.maker.context;
         let own = context.with_params(params);
@@ -293,7 +294,7 @@ impl Writer<'_> {
         let before = self.maker.context.txn.savepoint();
         let outcome = match self.write_row(values) {
             Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
-                // A later index may have refused the row after earlier ones accepted it.
+                // Earlier indexes may have accepted the row before a later one refused it.
                 self.maker.context.txn.rollback_to(before);
                 self.keep_number();
                 self.duplicates += 1;
@@ -325,8 +326,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one
-    /// that was given.
+    /// Gives the AUTO_INCREMENT column its number. Returns the number if it was generated, and the
+    /// number if the row gave it; the other is zero.
     fn number(&mut self, row: &mut [Value]) -> Result<(u64, u64)> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
@@ -347,7 +348,7 @@ impl Writer<'_> {
         Ok((0, given))
     }
 
-    /// Keeps the number of a row that was not inserted for the next one.
+    /// Keeps the number of a row that was not inserted, for the next row.
     fn keep_number(&mut self) {
         if self.made > 0 {
             self.spare = self.made;
@@ -391,7 +392,7 @@ impl Writer<'_> {
             other => other?,
         }
         self.changed.affected += 1;
-        // A row that was not inserted does not advance the counter.
+        // Only an inserted row advances the counter.
         if explicit > 0 {
             context.server.note_auto_increment(context.txn, table, explicit)?;
             self.explicit_id = explicit;
@@ -429,7 +430,7 @@ impl Writer<'_> {
             self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
             return Ok(());
         }
-        // The client gets the number of the changed row; LAST_INSERT_ID() does not.
+        // The client gets this number with the result; LAST_INSERT_ID() does not return it.
         if let Some(column) = self.plan.rules.auto {
             let id = to_i128(&row[column].as_ref()).unwrap_or(0);
             self.explicit_id = u64::try_from(id).unwrap_or(0);

@@ -24,8 +24,8 @@ use crate::{executor, planner};
 /// A bound UPDATE or DELETE of several tables.
 #[derive(Debug)]
 pub(crate) struct JoinedPlan {
-    /// The rows of the join. They have the values to assign, and then the key of each target's row,
-    /// which is NULL if an outer join found no row.
+    /// The query that joins the tables. Its rows have the values to assign, and then the key of
+    /// each changed table's row, which is NULL if an outer join found none.
     rows: QueryPlan,
     keys_at: usize,
     targets: Vec<ChangedTable>,
@@ -43,7 +43,7 @@ struct ChangedTable {
     columns: Vec<(usize, Option<usize>)>,
 }
 
-/// A stored table of the join, with its name there.
+/// A stored table of the join, with the name that the statement gives it.
 struct Joined {
     alias: String,
     table: Arc<TableDef>,
@@ -80,8 +80,8 @@ fn joined(names: Names<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     Ok(all)
 }
 
-/// Plans the join, whose rows have the values of `projection` and then the key of each target's
-/// row. Also returns, for each target, whether the join scans the whole table.
+/// Plans the join. Its rows have the values of `projection`, and then the key of each target's row.
+/// Also returns for each target whether the join scans the whole table.
 fn plan(
     names: Names<'_>,
     from: &[TableWithJoins],
@@ -89,7 +89,7 @@ fn plan(
     projection: Vec<ast::Expr>,
     targets: &[&Joined],
 ) -> Result<(QueryPlan, Vec<bool>)> {
-    // Without a table, FOR would be parsed as a column alias.
+    // Without a table in the text, FOR would be parsed as a column alias.
     let mut query = crate::parser::parse_query("SELECT 1 FROM t FOR UPDATE")?;
     if let ast::SetExpr::Select(select) = &mut *query.body {
         select.from = from.to_vec();
@@ -118,14 +118,14 @@ fn plan(
         })?;
         full.push(source.access.is_full());
         source.shared = false;
-        // Only whole rows have the key.
+        // A covering index would not do: only rows have the key in their last slot.
         source.needed = None;
         select.projections.push(Expr::Column(source.offset + source.width - 1));
     }
     Ok((plan, full))
 }
 
-/// The newest version of a row, with its key at the end; `None` if the row is deleted.
+/// The newest version of a row, with its key at the end; `None` if the row was deleted.
 fn newest(context: &Context<'_>, table: &TableDef, key: &[u8]) -> Result<Option<Row>> {
     let mut bytes = Vec::new();
     let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
@@ -137,7 +137,7 @@ fn newest(context: &Context<'_>, table: &TableDef, key: &[u8]) -> Result<Option<
     Ok(Some(row))
 }
 
-/// The table and the column that an assignment names.
+/// The table and the column to which an assignment refers.
 fn assigned(all: &[Joined], target: &AssignmentTarget) -> Result<(usize, usize)> {
     let AssignmentTarget::ColumnName(name) = target else {
         return Err(SqlError::unsupported("assignment to a tuple"));
@@ -181,7 +181,7 @@ impl JoinedPlan {
         refuse("UPDATE", !update.order_by.is_empty(), update.limit.is_some())?;
         let from = std::slice::from_ref(&update.table);
         let all = joined(names, from)?;
-        // In the order of their first assignments.
+        // The tables in the order of their first assignments.
         let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
         let mut projection = Vec::new();
         for assignment in &update.assignments {
@@ -243,7 +243,7 @@ impl JoinedPlan {
         &self.rows
     }
 
-    /// Runs it.
+    /// Runs the statement.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Changed> {
         let safe = context.variables.borrow().often.safe_updates;
         if safe && self.targets.iter().any(|target| target.full) {
@@ -287,7 +287,7 @@ impl JoinedPlan {
         Ok(Changed::by_update(matched, changed, context))
     }
 
-    /// Assigns a joined row's values to a target's row. Returns whether the row changed.
+    /// Assigns the values of a joined row to the row of a target. Returns whether that row changed.
     fn update_row(
         &self,
         maker: &Maker<'_>,

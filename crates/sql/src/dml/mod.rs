@@ -1,4 +1,4 @@
-//! INSERT, REPLACE, UPDATE and DELETE: bound once, and run any number of times.
+//! INSERT, REPLACE, UPDATE and DELETE. Each is bound once and can be run any number of times.
 
 mod bulk;
 mod change;
@@ -29,8 +29,8 @@ pub(crate) use joined::JoinedPlan;
 pub(crate) struct Changed {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
-    /// The number that the client gets if `insert_id` is empty. LAST_INSERT_ID() does not return
-    /// it.
+    /// The number that the client gets with the result if no number was generated. LAST_INSERT_ID()
+    /// does not return it.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
 }
@@ -61,7 +61,8 @@ fn named_table(
     Ok(names.catalog.table(&db, &table)?.clone())
 }
 
-/// A table in the scope of a change. The change reads its rows only if it names a column (NEED-3).
+/// A table in the scope of a change. The change counts as reading rows only if it names a column
+/// (NEED-3).
 fn changed_scope(table: &TableDef) -> ScopeTable {
     ScopeTable { changed: true, ..table_scope(table) }
 }
@@ -102,8 +103,8 @@ fn is_default(expr: &ast::Expr) -> bool {
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value for a column of type `ty`; `None` for DEFAULT. Literals, and parameters in their
-/// place, are the same for all column types.
+/// The value for a column of type `ty`; `None` for DEFAULT. The type does not change how literals,
+/// and parameters in their place, are bound.
 fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Option<Expr>> {
     use ast::Value as V;
     if is_default(expr) {
@@ -127,11 +128,11 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
     Ok(Some(if plain { bound.expr } else { bound.handed(ty).expr }))
 }
 
-/// The bound defaults and constraints that every row of a table must pass before it is stored.
+/// The bound defaults and constraints that apply to every row of a table before it is stored.
 #[derive(Debug)]
 struct Rules {
     table: Arc<TableDef>,
-    /// The default of each column, if it is an expression. It is an error if the expression is not
+    /// The default of each column whose default is an expression; an error if the expression is not
     /// allowed (KEPT-2).
     defaults: Vec<Option<Result<Expr>>>,
     /// The constraints, with their names.
@@ -198,7 +199,8 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Stores a value converted to the column's type in `into`, and reuses that memory if possible.
+    /// Converts a value to the column's type, and writes it to `into`, whose memory is reused if
+    /// possible.
     fn store_into(
         &self,
         column: usize,
@@ -215,7 +217,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Converts a value to the form in which a column stores it.
+    /// A value in the form in which a column stores it.
     fn store(&self, column: usize, value: Value, row: u64) -> Result<Value> {
         let def = &self.table().columns[column];
         if def.ty.keeps(&value) {
@@ -290,7 +292,7 @@ impl<'a> Maker<'a> {
         Ok(def.ty.zero())
     }
 
-    /// Refuses dates that the modes NO_ZERO_DATE and NO_ZERO_IN_DATE refuse.
+    /// Applies the modes NO_ZERO_DATE and NO_ZERO_IN_DATE to a value.
     fn zero_date(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
         if !self.no_zero_date && !self.no_zero_in_date {
             return Ok(value);
@@ -316,8 +318,8 @@ impl<'a> Maker<'a> {
         if def.auto_increment { Ok(def.ty.zero()) } else { self.initial(column) }
     }
 
-    /// The value of a column that an INSERT does not name. NULL stands for the AUTO_INCREMENT
-    /// number, which is generated later.
+    /// The value of a column that an INSERT does not name. NULL for the AUTO_INCREMENT column,
+    /// whose number is generated later.
     fn initial(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if let Some(expr) = &self.rules.defaults[column] {
@@ -372,7 +374,7 @@ impl<'a> Maker<'a> {
         Ok(key)
     }
 
-    /// Makes an AUTO_INCREMENT column continue after a number that an update assigned.
+    /// Makes the AUTO_INCREMENT counter continue after a number that an update has assigned.
     fn note_number<V: Borrow<Value>>(&self, row: &[Value], old: &[V]) -> Result<()> {
         let Some(at) = self.rules.auto.filter(|at| !is_same(&row[*at], old[*at].borrow())) else {
             return Ok(());
