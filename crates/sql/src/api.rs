@@ -68,21 +68,21 @@ pub struct Outcome {
     pub warnings: u16,
     /// The session's state after the statement.
     pub status: Status,
-    /// A message for people.
+    /// The message of the protocol's OK packet.
     pub info: Info,
 }
 
 /// The message for a statement that changed rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Info {
-    /// Nothing.
+    /// No message.
     #[default]
     Nothing,
     /// `Records: 3  Duplicates: 0  Warnings: 0`.
     Inserted {
         /// The number of rows given to the statement.
         records: u64,
-        /// The number of these rows that met a duplicate.
+        /// How many of these rows met a duplicate.
         duplicates: u64,
         /// The number of warnings.
         warnings: u64,
@@ -91,7 +91,7 @@ pub enum Info {
     Updated {
         /// The number of rows found.
         matched: u64,
-        /// The number of these rows that changed.
+        /// How many of these rows changed.
         changed: u64,
         /// The number of warnings.
         warnings: u64,
@@ -121,7 +121,7 @@ impl Info {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlanId(pub(crate) usize);
 
-/// Receives results as a statement produces them. The server's sink writes packets, the shell's
+/// Receives results while a statement produces them. The server's sink writes packets, the shell's
 /// sink prints.
 pub trait ResultSink {
     /// A result set begins.
@@ -130,7 +130,7 @@ pub trait ResultSink {
     /// If the client no longer accepts results.
     fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError>;
 
-    /// A result set of a plan begins. Its columns are the same each time the plan runs.
+    /// A result set of a plan begins. Every run of one plan has the same columns.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
@@ -145,8 +145,8 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
 
-    /// A row without decimal values, otherwise as [`ResultSink::row`]. It is for sinks that write
-    /// most kinds of values without converting them.
+    /// A row without decimal values, otherwise as [`ResultSink::row`]. For sinks that write most
+    /// kinds of values without converting them.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
@@ -168,9 +168,9 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
 
-    /// A statement without a result set is done once the outcome of its commit is known. An
-    /// implementation that can send the reply later need not wait here; there is no other call
-    /// before the client's next command.
+    /// A statement without a result set is done once the outcome of its commit is known. A sink
+    /// that can send the reply later need not wait here: it gets no other call before the client's
+    /// next command.
     ///
     /// # Errors
     /// As [`ResultSink::columns`], and the failure of the commit if the implementation waited for
@@ -191,12 +191,13 @@ pub(crate) fn int(value: impl TryInto<i64>) -> Value {
     Value::Int(value.try_into().unwrap_or(i64::MAX))
 }
 
-/// A server in front of an instance.
+/// The server in front of an instance.
 pub trait Front: Send + Sync {
-    /// Its counters, as SHOW STATUS lists them.
+    /// The server's counters, as SHOW STATUS lists them.
     fn status(&self) -> Vec<(String, String)>;
 
-    /// Called when a connection was killed. It must stop waiting for its client.
+    /// Called when a connection was killed. The server must end any wait for the connection's
+    /// client.
     fn wake(&self, connection_id: u64);
 
     /// Whether the client of a connection has disconnected and reads no more replies. `false` for

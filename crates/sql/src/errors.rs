@@ -1,5 +1,5 @@
-//! Errors with MySQL's numbers and texts. The library's kinds of errors, and failures to store a
-//! value, get their numbers here. Statements choose those of all other failures
+//! Errors with MySQL's numbers and texts. This module gives numbers to the library's kinds of
+//! errors and to failures to store a value. All other numbers are given where the failure is found
 //! ([`SqlError::new`]).
 
 use std::borrow::Cow;
@@ -17,16 +17,17 @@ pub struct SqlError {
     pub state: &'static str,
     /// The message.
     pub message: String,
-    /// Whether the statement may be repeated at once with a newer snapshot.
+    /// Whether a conflict with a newer version ended the statement, so that it may be repeated at
+    /// once with a newer snapshot.
     pub(crate) conflict: bool,
-    /// Whether the statement must be repeated, keeping its locks. This is not a failure (NEWEST-6).
+    /// Whether the statement must start over and keep its locks. This is not a failure (NEWEST-6).
     pub(crate) starts_over: bool,
     /// Whether the error ends the transaction.
     pub(crate) ends_transaction: bool,
-    /// Whether this is not a failure: the statement waits for a row lock.
+    /// Whether this is not a failure, but the statement waits for a row lock.
     pub(crate) waits: bool,
-    /// The key space whose data is damaged or in which a row has changed, until the table's name is
-    /// looked up.
+    /// The key space with the damaged data, or with the row that has changed. The table's name is
+    /// looked up later.
     pub(crate) table: Option<Table>,
 }
 
@@ -97,25 +98,25 @@ impl SqlError {
         }
     }
 
-    /// Whether the error may reveal something about rows. It does not if the statement was ended
-    /// because of other statements or because of its resource use.
+    /// Whether the error may depend on the content of rows. It does not if other statements, or the
+    /// statement's own use of resources, ended the statement.
     pub(crate) fn tells_of_rows(&self) -> bool {
         !matches!(self.code, 1037 | 1038 | 1041 | 1160 | 1205 | 1213 | 1317 | 3024 | 3572)
     }
 
-    /// The error by which a statement is repeated.
+    /// The result by which a statement starts over.
     #[cold]
     pub(crate) fn starts_over() -> SqlError {
         SqlError { starts_over: true, ..SqlError::new(1213, "a row has got another key") }
     }
 
-    /// 1235: something that is not supported, by name.
+    /// 1235: something that is not supported. `what` names it.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
         SqlError::new(1235, format!("This version of Spillway doesn't yet support '{what}'"))
     }
 
-    /// 1064: text that is not valid SQL.
+    /// 1064: the text is not valid SQL.
     #[cold]
     pub fn syntax(what: impl fmt::Display) -> SqlError {
         SqlError::new(1064, format!("You have an error in your SQL syntax: {what}"))
@@ -235,14 +236,14 @@ pub(crate) enum WarningLevel {
     Error,
 }
 
-/// A warning, which is reported besides the result.
+/// A warning, which the client gets in addition to the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Warning {
     pub(crate) level: WarningLevel,
     pub(crate) error: SqlError,
 }
 
-/// A text with its control characters escaped (`\\x1B`, `\\n`), for terminals and logs. A terminal
+/// A text with its control characters escaped (`\\x1B`, `\\n`), for terminals and logs: a terminal
 /// would obey them, and in a log they would break the line.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {

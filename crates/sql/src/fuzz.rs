@@ -69,8 +69,8 @@ fn text_of(table: &TableDef) -> Vec<u8> {
     serde_json::to_vec(table).expect("a definition is text")
 }
 
-/// The definition that the catalog reads from an entry. Writing and reading it again must give the
-/// same entry.
+/// The table definition that the catalog reads from an entry. Writing and reading the definition
+/// must give the same entry.
 fn taken(entry: &[u8]) -> Option<Arc<TableDef>> {
     let take = |entry: &[u8]| {
         let mut catalog = Catalog::default();
@@ -116,7 +116,7 @@ pub fn stored_row(bytes: &[u8]) {
     let mut written = Vec::new();
     write(&table, &values, &mut written);
     assert_eq!(is_newest(&table, &written), Ok(true));
-    // NaN is not equal to itself, so texts are compared.
+    // The values are compared as text, because NaN is not equal to itself.
     let again = read(&written).expect("a row that was written");
     assert_eq!(format!("{again:?}"), format!("{values:?}"));
 }

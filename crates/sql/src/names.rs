@@ -24,8 +24,8 @@
 
 use crate::errors::{Result, SqlError};
 
-/// The most characters of a database's, table's, column's, index's, constraint's, savepoint's,
-/// prepared statement's or user variable's name.
+/// The most characters of a name of a database, table, column, index, constraint, savepoint,
+/// prepared statement or user variable.
 pub(crate) const NAME_MAX: usize = 64;
 /// The most characters of an alias.
 const ALIAS_MAX: usize = 256;
@@ -37,8 +37,8 @@ fn is_longer(name: &str, most: usize) -> bool {
     name.len() > most && name.chars().count() > most
 }
 
-/// Whether a name is empty or ends with white space. MySQL treats white space outside ASCII as
-/// letters.
+/// Whether a name is empty or ends with white space. As in MySQL, white space outside ASCII counts
+/// as letters.
 fn is_wrong(name: &str) -> bool {
     name.bytes().last().is_none_or(|last| matches!(last, b' ' | b'\t'..=b'\r'))
 }
@@ -101,14 +101,16 @@ pub(crate) fn check_account(user: &str, host: &str) -> Result<()> {
 }
 
 impl SqlError {
-    /// The error for a table that does not exist: 1146, or the error for its invalid name.
+    /// The error for a table that does not exist: 1146, or the error of its name if that is
+    /// invalid.
     #[cold]
     pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
         let wrong = check_table(db, name).err();
         wrong.unwrap_or_else(|| SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist")))
     }
 
-    /// The error for a database that does not exist: 1049, or the error for its invalid name.
+    /// The error for a database that does not exist: 1049, or the error of its name if that is
+    /// invalid.
     #[cold]
     pub(crate) fn unknown_database(name: &str) -> SqlError {
         let wrong = check_database(name).err();

@@ -1,4 +1,4 @@
-//! What tests within the crate share.
+//! A sink and a function that the crate's unit tests share.
 
 use spillway::{Database, Settings};
 use spillway_types::ValueRef;
@@ -41,7 +41,7 @@ pub(crate) fn in_memory() -> Instance {
     Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
 }
 
-/// Runs statements, none of which may fail, and returns the rows of the last result.
+/// Runs statements, none of which may fail. Returns the rows of the last result.
 pub(crate) fn run(session: &mut Session, sql: &str) -> Vec<String> {
     let mut rows = Rows::default();
     session.query(sql, &mut rows).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
