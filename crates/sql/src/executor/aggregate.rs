@@ -17,13 +17,13 @@ use crate::planner::{Aggregate, AggregateKind, Row};
 pub(crate) struct AggregateState {
     count: u64,
     exact: Option<Decimal>,
-    /// The sum of the integers, which is part of the exact sum.
+    /// The sum of the integers, as a part of the exact sum.
     whole: i128,
     double: f64,
     squares: f64,
     best: Value,
     bits: Option<u64>,
-    /// The texts to concatenate, each preceded by its sort keys.
+    /// The texts to concatenate, each after its sort keys.
     parts: Vec<(Row, Vec<u8>)>,
     seen: HashSet<Vec<u8>, RandomState>,
 }
@@ -91,7 +91,7 @@ impl AggregateState {
         Ok(())
     }
 
-    /// Keeps a value that is less, or greater, than all previous ones.
+    /// Keeps a value if it is less than all before it, or greater, depending on the aggregate.
     fn offer(&mut self, aggregate: &Aggregate, value: &Value) {
         let order = compare(value, &self.best, aggregate.collation);
         let better = match order {
@@ -130,7 +130,7 @@ impl AggregateState {
         self.count += rows;
     }
 
-    /// The state for a MIN or MAX value that is already found.
+    /// The state for a MIN or MAX whose value was found in an index.
     pub(super) fn of_end(value: Value) -> AggregateState {
         AggregateState { count: 1, best: value, ..AggregateState::default() }
     }

@@ -4,18 +4,18 @@
 //! As long as the inner rows are in memory, the join buffers no outer row. After a lookup of an
 //! inner row that was not in memory, the join buffers the next outer rows, as many as [`Together`]
 //! says, and reads their inner rows together. Then it joins the outer rows in their order, with the
-//! same result as without a buffer. The guarantees of other lookups hold here, too
+//! same result as without a buffer. The guarantees of batched lookups hold here, too
 //! (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): the join reports an error of a row
 //! only after it has joined the rows before.
 //!
-//! A join of several such sources has a buffer before each of them. A buffer that is not full stays
-//! so while the sources before it produce more rows. So the join reads as many rows as possible
+//! A join of several such sources has a buffer before each of them. A buffer that is not full waits
+//! until the sources before it have no more rows. So the join reads as many rows as possible
 //! together, however few rows the first sources find.
 //!
-//! The join fetches outer rows before it has processed earlier ones, so outer rows must not depend
-//! on that processing. The conditions on outer rows, and the values that they are looked up by,
-//! compare only columns and values that are the same for all rows ([`Outer::may_keep`]). In a
-//! transaction that has written, nothing is buffered.
+//! The join reads outer rows before it has processed earlier ones, so outer rows must not depend on
+//! that processing. So the join buffers rows only if the conditions on them, and the values that
+//! they are looked up by, compare only columns and values that are the same for all rows
+//! ([`Outer::may_keep`]). In a transaction that has written, no row waits in a buffer.
 
 use spillway_types::Value;
 
@@ -27,20 +27,20 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Access, Row, Source, SourceKind};
 
-/// The approximate limit of the bytes of kept rows.
+/// The approximate limit of the bytes of buffered rows.
 const KEPT_BYTES: usize = HeldMemory::FREE;
 
-/// The state of a source whose rows are looked up by key.
+/// Decides how many outer rows are buffered before a source whose rows are looked up by key.
 #[derive(Default)]
 pub(super) struct Outer {
-    /// Whether rows of the sources before may be kept, once this was determined.
+    /// Whether outer rows may be buffered; `None` until this was determined.
     may_keep: Option<bool>,
     together: Together,
 }
 
 impl Outer {
-    /// Called after a lookup in the last of these sources, whose state this is, found that a row
-    /// was not in memory.
+    /// Called after a lookup of a row of the last of these sources has found that the row was not
+    /// in memory. `self` is the state of that source.
     #[cold]
     pub(super) fn missed(&mut self, context: &Context<'_>, sources: &[Source]) {
         if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
@@ -48,22 +48,22 @@ impl Outer {
         }
     }
 
-    /// Whether this state needs to know that a row was not in memory.
+    /// Whether this state must be told about rows that were not in memory.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.may_keep != Some(false)
     }
 
-    /// Whether rows are kept.
+    /// Whether outer rows are buffered now.
     #[inline]
     pub(super) fn keeps(&self) -> bool {
         self.together.are_several()
     }
 }
 
-/// Whether a row of the sources before the last one looks up one row of the last one by its whole
-/// primary key, whose values need no evaluation. The conditions on the row up to then must depend
-/// on nothing but the row.
+/// Whether each row of the sources before the last one looks up one row of the last one by its
+/// whole primary key, whose values need no evaluation, and all conditions on the row up to then
+/// depend on nothing but the row.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };
@@ -104,7 +104,7 @@ fn is_plain(expr: &Expr) -> bool {
     plain
 }
 
-/// Rows of a source that were found and not joined yet.
+/// Rows of a source that were found and wait to be joined.
 #[derive(Default)]
 pub(super) struct Waiting {
     rows: Vec<Row>,
@@ -112,7 +112,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Keeps a row. Returns whether enough rows are kept.
+    /// Buffers a row. Returns whether the buffered rows are enough.
     pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
         self.bytes += HeldMemory::size_of(row);
         self.rows.push(row.to_vec());
@@ -125,7 +125,7 @@ impl Waiting {
         self.rows.is_empty()
     }
 
-    /// Returns the rows, after loading into memory the rows of `inner` that they look up.
+    /// Returns the buffered rows, once the rows of `inner` that they look up were read into memory.
     pub(super) fn take(
         &mut self,
         context: &Context<'_>,

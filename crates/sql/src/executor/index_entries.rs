@@ -7,16 +7,15 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// The entries to read, and how they are read.
+/// The access whose entries are read, and how they are read.
 pub(super) struct Entries<'a> {
     pub(super) access: &'a Access,
     pub(super) cover: &'a Cover,
-    /// Whether columns of the entries are read. Otherwise their existence is enough.
+    /// Whether columns of the entries are read. If not, it is enough that the entries exist.
     pub(super) is_read: bool,
 }
 
-/// Reads the entries in some spans of a covering access. `take` returns `false` when it needs no
-/// more.
+/// Reads the entries in some spans of a covering access. `take` returns `false` to stop.
 pub(super) fn each_entry(
     context: &Context<'_>,
     table: &TableDef,

@@ -1,4 +1,4 @@
-//! Converts an access to the ranges of keys that it reads.
+//! Chooses the access that reads the least, and converts it to the ranges of keys that it reads.
 
 use smallvec::SmallVec;
 use spillway::KeyRange;
@@ -13,14 +13,14 @@ use crate::errors::Result;
 use crate::expression::{Buffer, Context, Expr, List, row_parts};
 use crate::planner::{Access, Interval, Source, WHOLE};
 
-/// The most spans that an estimate reads. Further ones are assumed to be similar.
+/// The most spans whose sizes are estimated. Further spans count as equally large on average.
 const SAMPLE: usize = 8;
 
 /// The cost of a row that is found by an index and then read from the table, relative to a row read
 /// by a scan.
 const LOOKUP_COST: u64 = 4;
 
-/// The access that reads the least for the row so far, and the places that it reads.
+/// The access that reads the least for the current row, and the places that it reads.
 pub(super) fn choose<'s, 'c>(
     context: &'c Context<'_>,
     source: &'s Source,
@@ -67,8 +67,8 @@ fn choose_spans<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Spans)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
-    // An index that cannot look up the values is no better than a table scan, unless it covers the
-    // query.
+    // An index that cannot look up the values reads all its entries, and is no better than a scan
+    // of the table, unless it covers the query.
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
     let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
     if of_no_use || is_too_new(context, table, best.0) {
@@ -93,9 +93,9 @@ fn choose_spans<'s>(
     Ok(best)
 }
 
-/// Whether an access reads all rows by the entries of an index that was built after the snapshot.
-/// The query needs the rows, not that index. So they are read from the table, and sorted if the
-/// plan relied on the index's order.
+/// Whether an access reads all rows through the entries of an index that was built after the
+/// snapshot. Any way to read all rows will do, so they are then read from the table, and sorted if
+/// the plan relied on the index's order.
 pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     access.is_full() && access.cover.is_some() && !is_readable(context, table, access)
 }
@@ -123,7 +123,7 @@ fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]
     each * keys * count / (sample.len() as u64).max(1) + LOOKUP_COST * count
 }
 
-/// The ranges that an access reads for the row so far. There are none if no row can be found.
+/// The ranges that an access reads for the current row. There are none if no row can match.
 pub(super) fn spans(
     context: &Context<'_>,
     access: &Access,
@@ -135,12 +135,12 @@ pub(super) fn spans(
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.sought(expr, row)?;
-        // A lookup by NULL finds the entries with NULL, although NULL is equal to no value.
+        // A lookup of NULL finds entries with NULL, although NULL is equal to no value.
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
             PartWritten::Yes => {}
             PartWritten::Nowhere => return Ok(Spans::none()),
-            // The index cannot look up this value. The conditions check the rows one by one.
+            // The index cannot look up this value, so the conditions must check each row.
             PartWritten::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
         }
     }
@@ -180,8 +180,8 @@ fn is_whole(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::UInt(_))
 }
 
-/// Whether the index can look up all values of the access's equalities. The rows are then in the
-/// order of the column after these.
+/// Whether the index can look up all values of the access's equalities. If so, the rows that it
+/// finds are in the order of the column after these.
 pub(super) fn finds_equal(
     context: &Context<'_>,
     access: &Access,
@@ -196,12 +196,12 @@ pub(super) fn finds_equal(
     Ok(true)
 }
 
-/// Whether the part of a key that finds the values equal to a given one was written.
+/// The result of writing the part of a key that finds the values equal to a given one.
 enum PartWritten {
     Yes,
-    /// No value is equal to it.
+    /// No value of the column equals the given one.
     Nowhere,
-    /// The index cannot look it up.
+    /// The index cannot look up the given value.
     Unknown,
 }
 
@@ -219,7 +219,7 @@ fn write_lookup(
         Lookup::Unknown => return PartWritten::Unknown,
     };
     if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
-        // Keys have the time in UTC, as it is stored.
+        // Keys have the time in UTC, as rows do.
         value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
     }
     key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
@@ -236,7 +236,7 @@ enum IntervalSpan {
 enum IntervalEnd {
     Null,
     Key(SpanKey),
-    /// It lies between values that the column can have.
+    /// The bound lies between values that the column can have.
     Nowhere,
     Unknown,
 }
@@ -247,7 +247,7 @@ struct IntervalSpans<'a, 'c> {
     part: &'a IndexPart,
     /// The part of the interval's column, and the parts after it.
     rest: &'a [IndexPart],
-    /// The common prefix of all keys, and space for the rest of one.
+    /// The prefix that all keys have in common, and space for the rest of a key.
     key: Buffer<'a>,
     prefix_bytes: usize,
     row: &'a [Value],
@@ -286,7 +286,7 @@ impl IntervalSpans<'_, '_> {
             for (place, part) in places.iter().zip(self.rest) {
                 let value = self.context.sought(&row_parts(item)[*place], self.row)?;
                 if value.is_null() {
-                    // No value is equal to it.
+                    // No value equals NULL.
                     continue 'items;
                 }
                 self.exact &= is_whole(&value);
@@ -303,7 +303,7 @@ impl IntervalSpans<'_, '_> {
 
     fn span(&mut self, interval: &Interval) -> Result<IntervalSpan> {
         let (low, high) = match interval {
-            // A list has many spans, which `add_listed` adds.
+            // [`IntervalSpans::add_listed`] adds the spans of a list.
             Interval::Listed(..) => return Ok(IntervalSpan::Anywhere),
             Interval::Point(value) | Interval::Same(value) => {
                 return Ok(match self.key(value)? {
@@ -330,7 +330,7 @@ impl IntervalSpans<'_, '_> {
         };
         let mut start = SpanKey::from_slice(self.prefix());
         let mut end = end_of(start.clone());
-        // NULL is less than every value and in no range.
+        // NULL is less than every value, and in no range.
         start.push(1);
         if let Some((value, included)) = low {
             match self.key(value)? {
@@ -338,7 +338,7 @@ impl IntervalSpans<'_, '_> {
                 IntervalEnd::Key(key) if *included => start = key,
                 IntervalEnd::Key(mut key) => {
                     start = end_of(key.clone()).unwrap_or_else(|| {
-                        // The smallest key after it.
+                        // The smallest key after this one.
                         key.push(0);
                         key
                     });
@@ -361,7 +361,7 @@ impl IntervalSpans<'_, '_> {
     }
 }
 
-/// Sorts spans and merges those that overlap or touch, so no row is read twice.
+/// Sorts spans and merges those that overlap or touch, so that no row is read twice.
 fn apart(mut spans: SmallVec<[Span; 1]>) -> SmallVec<[Span; 1]> {
     if spans.len() < 2 {
         return spans;

@@ -1,5 +1,5 @@
-//! Joins: nested loops over the sources of a query. Rows of a source that was read in full are
-//! looked up by hash.
+//! Joins: nested loops over the sources of a query. A source that is read in full is read once, and
+//! its rows are then looked up by hash.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, SelectPlan, Source, SourceKind};
 
-/// The rows of a source that was read completely. They can be found by the values of its
+/// The rows of a source that was read completely, to be looked up by the values of the source's
 /// equalities.
 pub(super) struct SourceRows {
     rows: Vec<Row>,
     by_hash: KeyMap<Vec<usize>>,
-    /// For each equality, the classes of the values on this source's side.
+    /// For each equality, the classes of this source's values.
     classes: Vec<u8>,
-    /// The memory charge of all of this.
+    /// The memory charge of the rows and the hash table.
     _held: HeldMemory,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct JoinedRows<'c, 'p> {
     context: &'c Context<'c>,
     plan: &'p SelectPlan,
     kept: Vec<Option<Rc<SourceRows>>>,
-    /// The state of each source whose rows are looked up for those of the one before it.
+    /// For each source, the state that decides whether rows of the source before it are buffered.
     inner: Vec<Outer>,
-    /// For each source, the found rows that are not joined with the next source yet. While a
-    /// source's rows are joined, no earlier source has waiting rows. Of all waiting rows, those of
-    /// later sources were found first.
+    /// For each source, the rows that were found and are not joined with the next source yet. While
+    /// a source's rows are joined, no earlier source has waiting rows. Rows that wait at a later
+    /// source were found before those that wait at an earlier one.
     waiting: Vec<Waiting>,
     lock: Option<(LockMode, LockWait)>,
 }
@@ -67,7 +67,7 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
     fn join_all(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let mut row = vec![Value::Null; self.plan.width];
         let mut more = self.level(0, &mut row, emit);
-        // Waiting rows come before the error or the end that stopped the scan.
+        // The waiting rows come before the end, or before the error, that stopped the scan.
         while !matches!(more, Ok(false))
             && let Some(level) = self.waiting.iter().position(|waiting| !waiting.is_empty())
         {
@@ -79,7 +79,7 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         more.map(drop)
     }
 
-    /// Joins the source at this level and those after it. Returns `false` if `emit` needs no more
+    /// Joins the source at this level and those after it. Returns `false` if `emit` wants no more
     /// rows.
     fn level(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let Some(source) = self.plan.sources.get(level) else { return emit(row) };
@@ -102,7 +102,7 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
                 if values.iter().any(Value::is_null) {
                     Some(Vec::new())
                 } else if !values.iter().zip(&kept.classes).all(alike) {
-                    // Values of different classes may be equal with different bytes.
+                    // Values of different classes may be equal although their hash keys differ.
                     None
                 } else {
                     Some(
@@ -148,7 +148,7 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
     }
 
     /// Joins the sources after this level to a row, now or together with later rows. Returns
-    /// `false` if `emit` needs no more rows.
+    /// `false` if `emit` wants no more rows.
     #[inline]
     fn next(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let context = self.context;
@@ -165,11 +165,12 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         more
     }
 
-    /// Joins the sources after this level to the rows waiting at it.
+    /// Joins the sources after this level to the rows that wait at this level.
     fn join_waiting(&mut self, level: usize, emit: &mut Emit<'_>) -> Result<bool> {
         let source = &self.plan.sources[level + 1];
         let rows = self.waiting[level].take(self.context, source, &mut self.inner[level + 1])?;
-        // A lookup miss of these rows does not count as a miss of an earlier source.
+        // These rows were read into memory together, so a miss among them says nothing about the
+        // lookups of an earlier source.
         let before = self.context.missed.replace(None);
         let mut more = Ok(true);
         for mut row in rows {
@@ -192,12 +193,12 @@ impl<'c, 'p> JoinedRows<'c, 'p> {
         passes(self.context, self.filters(source), row)
     }
 
-    /// The conditions that must still be checked after a row was read.
+    /// The conditions that are not checked yet when a row was read.
     fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
         if self.lock.is_none() { &source.rest } else { &source.filters }
     }
 
-    /// Reads all rows of a source, once.
+    /// All rows of a source. They are read at the first call.
     fn keep(&mut self, level: usize) -> Result<Rc<SourceRows>> {
         if let Some(kept) = &self.kept[level] {
             return Ok(kept.clone());

@@ -18,16 +18,17 @@
 //!   gave before are looked up first ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** The largest batch has 64 keys, or fewer if 64 blocks are more
-//!   than a hundred-and-twenty-eighth of the memory. If a query stops early, at most [`GROWTH`]
-//!   times as many rows were read as the query took.
+//! - **BATCHED-LOOKUP-4 (bounded).** The largest batch has 64 keys, or as many as a 128th of the
+//!   memory has room for blocks, if that is less. If a query stops early, at most [`GROWTH`] times
+//!   as many rows were read as the query took.
 //!
-//! Statements that lock or change rows use batches, too. They lock a row once they know that they
-//! want it; the blocks for the read under this lock are in memory by then. Batches cause no
+//! Statements that lock or change rows use batches, too. They lock a row only once they know that
+//! they want it, and read it again under the lock; its block is in memory by then. Batches cause no
 //! additional lock and no earlier lock.
 //!
-//! Rejected: to keep the row together with its key if the check for missing blocks finds the row in
-//! memory. That row could be outdated in its turn (BATCHED-LOOKUP-1), and rows have any size.
+//! Rejected: to keep a row that the check for missing blocks finds in memory, so that it is not
+//! looked up again. The row could be outdated by its turn (BATCHED-LOOKUP-1), and rows of any size
+//! would have to be buffered.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;
@@ -36,15 +37,15 @@ use spillway_base::engine::Access;
 use crate::errors::Result;
 use crate::expression::{Buffer, Context};
 
-/// The number of rows that are read at once after the first row that was not in memory.
+/// How many rows are read at once after the first row that was not in memory.
 const FIRST: usize = 4;
-/// The factor by which that number grows the next time.
+/// The factor by which the number grows from one batch with missing blocks to the next.
 const GROWTH: usize = 4;
-/// The most rows that are read at once, whatever the memory size. [`ROW_BYTES`] is the memory that
-/// each is assumed to take, a block.
+/// The most rows that are read at once, however much memory there is. Each is assumed to take
+/// [`ROW_BYTES`] of memory, the size of a block.
 const TOGETHER_MAX: usize = 64;
 const ROW_BYTES: usize = 16 << 10;
-/// These rows may take one part in this many of the memory.
+/// The rows that are read at once may take a part of the memory: one in this many.
 const MEMORY_SHARE: usize = 128;
 
 /// The most rows that are read at once in a database with `memory_bytes` of memory.
@@ -52,7 +53,7 @@ pub(crate) fn together_max(memory_bytes: usize) -> usize {
     (memory_bytes / MEMORY_SHARE / ROW_BYTES).clamp(1, TOGETHER_MAX)
 }
 
-/// The number of rows that are read at once now: one at first.
+/// How many rows are read at once now. Initially one.
 pub(super) struct Together(usize);
 
 impl Default for Together {
@@ -71,13 +72,14 @@ impl Together {
         self.0 > 1
     }
 
-    /// Called when one row was not in memory. At most `most` rows are read at once.
+    /// Called when a row that was looked up alone was not in memory. At most `most` rows are read
+    /// at once.
     pub(super) fn grow(&mut self, most: usize) {
         self.0 = FIRST.min(most);
     }
 
     /// Adapts the number after `read` rows were looked up together, of which `lacking` were not in
-    /// memory. It does not grow if fewer were read than it allows.
+    /// memory. If a batch was not full, the number does not grow.
     pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
         self.0 = match lacking {
             0 => (self.0 / GROWTH).max(1),
@@ -87,8 +89,8 @@ impl Together {
     }
 }
 
-/// Looks up a row. Returns whether it exists, and whether it was not in memory. The latter is
-/// always `false` if rows are never read together.
+/// Looks up a row. Returns whether the row exists, and whether it was not in memory. The second
+/// result is always `false` if rows are never read together.
 #[inline]
 pub(super) fn look_up(
     context: &Context<'_>,
@@ -98,8 +100,8 @@ pub(super) fn look_up(
     value: &mut Vec<u8>,
 ) -> Result<(bool, bool)> {
     let several = context.server.looks_up_together() > 1;
-    // Data in the operating system's page cache is read when its row is needed, not earlier
-    // together with others.
+    // Data in the operating system's page cache counts as in memory: it is read when its row is
+    // needed, not together with others.
     let access = if several { Access::AtHand } else { Access::Blocking };
     match get(context, table, key, access, to_lock, value) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -131,7 +133,7 @@ pub(super) struct Lookups<'c> {
     together: Together,
     keys: KeyList,
     value: Buffer<'c>,
-    /// Whether the rows will be locked. They are then looked up by `Transaction::get_to_lock`.
+    /// Whether the rows will be locked. Then `Transaction::get_to_lock` looks them up.
     to_lock: bool,
 }
 
@@ -166,8 +168,8 @@ impl<'c> Lookups<'c> {
         Lookups { to_lock: true, ..Lookups::new(context, table) }
     }
 
-    /// Passes a row to `take`, if it exists, now or together with later rows. `take` returns
-    /// `false` when it needs no more, and then so does this method.
+    /// Looks up a row, now or together with later rows, and passes it to `take` if it exists.
+    /// `take` returns `false` to stop, and then this method does so, too.
     #[inline]
     pub(super) fn row(
         &mut self,
@@ -196,7 +198,7 @@ impl<'c> Lookups<'c> {
         if self.keys.ends.len() < self.together.count() { Ok(true) } else { self.rest(take) }
     }
 
-    /// Passes the rows that were requested and not passed to `take` yet.
+    /// Looks up the rows whose keys are still waiting, and passes them to `take`.
     pub(super) fn rest(
         &mut self,
         take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
@@ -204,7 +206,7 @@ impl<'c> Lookups<'c> {
         if self.keys.ends.is_empty() {
             return Ok(true);
         }
-        // The keys are cleared, whether this fails or not.
+        // The waiting keys are gone afterwards, even if a lookup fails.
         let mut keys = std::mem::take(&mut self.keys);
         let txn = self.context.txn;
         let lacking = txn.prefetch(self.table, keys.iter());
@@ -228,7 +230,7 @@ impl<'c> Lookups<'c> {
 mod tests {
     use super::*;
 
-    /// BATCHED-LOOKUP-4: any number of batches that were not full do not make the next ones larger.
+    /// BATCHED-LOOKUP-4: batches that were not full make no later batch larger.
     #[test]
     fn only_what_was_read_makes_more_be_read() {
         let mut together = Together::default();

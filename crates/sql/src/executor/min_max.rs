@@ -13,8 +13,9 @@ use crate::expression::Context;
 use crate::planner::{MinMaxAccess, MinMaxAccesses, Source};
 
 impl MinMaxAccesses {
-    /// Whether the accesses are in order for the statement's current values, and have all rows that
-    /// its snapshot sees.
+    /// Whether the ends of these indexes have the values: the statement's current values can be
+    /// looked up, so that the rows come in order, and the statement's snapshot sees the whole
+    /// indexes.
     pub(super) fn are_known(&self, context: &Context<'_>, table: &TableDef) -> Result<bool> {
         for end in &self.0 {
             let is_whole = is_readable(context, table, &end.access);
@@ -25,7 +26,7 @@ impl MinMaxAccesses {
         Ok(true)
     }
 
-    /// The state of each aggregate. With `never`, there are no rows.
+    /// Finds the value of each aggregate. With `never`, there are no rows.
     pub(super) fn find(
         &self,
         context: &Context<'_>,

@@ -1,5 +1,5 @@
-//! Point queries: queries that read columns of the one row with a given primary key, whose columns
-//! are whole numbers, texts or bytes.
+//! Point queries: queries that read columns of the one row with a given primary key. The key
+//! consists of whole numbers, texts or bytes.
 //!
 //! A point query needs no choice of an index and no filter: its key is encoded from the statement's
 //! parameters, and the row at that key is the result. `session/point` runs point queries.
@@ -22,12 +22,12 @@ use crate::planner::{Direct, QueryBody, QueryPlan, Source, SourceKind, answered,
 #[derive(Debug)]
 struct PointKey {
     table: Arc<TableDef>,
-    /// For each column of the primary key, the constant or parameter and the kind that its value
+    /// For each column of the primary key, the constant or parameter, and the kind that its value
     /// must have.
     parts: SmallVec<[(Expr, ComparedKind); 2]>,
 }
 
-/// A query that is a single lookup.
+/// A query that is a single lookup by primary key.
 #[derive(Debug)]
 pub(crate) struct Point {
     key: PointKey,
@@ -57,9 +57,10 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// The kind of values with which a key column is compared. A value of another kind may equal
-/// several stored values. Two values of the same kind are equal by the column's collation if their
-/// key parts have the same bytes. So texts can be written as given.
+/// The kind of the values that a key column is compared with. For such values the lookup is exact:
+/// two texts are equal by the column's collation exactly if their key parts have the same bytes, so
+/// a text can be written into the key as it is given. A value of another kind may equal several
+/// stored values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedKind {
     Whole,
@@ -83,8 +84,8 @@ impl ComparedKind {
 }
 
 impl PointKey {
-    /// The key of a source's row, if having this key is the only condition on the row. The given
-    /// values must have the kinds of the key's columns.
+    /// The key of a source's row, if the only condition on the row is that it has this key. The
+    /// values that are given for the key must have the kinds of its columns.
     fn of(source: &Source) -> Option<PointKey> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let access = &source.access;
@@ -109,7 +110,7 @@ impl PointKey {
         answers_all.then(|| PointKey { table: table.clone(), parts })
     }
 
-    /// Whether a condition states the same about a key column as the access: it equals the same
+    /// Whether a condition says of a key column what the access says already: it equals the same
     /// value, by the column's own collation.
     fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
         let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
@@ -123,7 +124,7 @@ impl PointKey {
         is_same(value, &source.access.equal[at]) && *collation == column.collation
     }
 
-    /// Writes the key. Returns `false` if the row must be found in another way.
+    /// Writes the key. Returns `false` if the row must be found by the general path.
     fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         for ((expr, kind), part) in self.parts.iter().zip(&self.table.primary) {
             let column = &self.table.columns[part.column];
@@ -148,7 +149,7 @@ impl PointKey {
 }
 
 impl Point {
-    /// The query as a single lookup, if it is one for all parameters of the kinds of the key's
+    /// The query as a point query, if it is one for all parameters that have the kinds of the key's
     /// columns.
     pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
         let QueryBody::Select(select) = &plan.body else { return None };
@@ -180,14 +181,14 @@ impl Point {
         columns_read(self.table(), self.columns.iter().copied())
     }
 
-    /// The commit that a snapshot must see in order to have the table's rows; zero if every
-    /// snapshot has them.
+    /// The commit that a snapshot must see to have all rows of the table; zero if every snapshot
+    /// has them.
     pub(crate) fn since(&self) -> Csn {
         self.key.table.since
     }
 
-    /// Writes the row's key. Returns `false` if the row must be found in another way, or if the
-    /// limit is zero.
+    /// Writes the row's key. Returns `false` if the general path must find the row, or if the limit
+    /// is zero.
     pub(crate) fn write_key(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         let wanted = |limit: &Expr| match known(limit, params) {
             Some(Value::Int(limit)) => *limit > 0,
@@ -197,7 +198,7 @@ impl Point {
         self.limit.as_ref().is_none_or(wanted) && self.key.write(params, out)
     }
 
-    /// Passes the row's columns to `take`: as fields if `fields` is set and none is a decimal.
+    /// Passes the row's columns to `take`, as fields if `fields` is set and no column is a decimal.
     ///
     /// # Errors
     /// 1034 for a damaged row, before any of it was passed on; and the errors of `take`.

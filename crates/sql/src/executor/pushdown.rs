@@ -19,13 +19,14 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr, Fit, List, Op, RowParts, is_clean};
 use crate::planner::{Access, Direct, SelectPlan, Source, SourceKind, Test, note_columns};
 
-/// A test whose values are evaluated.
+/// A test with its value evaluated.
 enum ReadyTest<'t> {
     Compare {
         column: usize,
         op: Op,
         value: Cow<'t, Value>,
-        /// The text from which the value was converted, if that text is not a valid number.
+        /// The text from which the value was converted, if it is not a valid number and so causes a
+        /// warning.
         doubtful: Option<Cow<'t, Value>>,
         collation: Collation,
     },
@@ -42,7 +43,7 @@ enum ReadyTest<'t> {
     Any(Vec<ReadyTest<'t>>),
 }
 
-/// The number of tests that can be prepared without an allocation.
+/// How many tests need no allocation.
 const FEW: usize = 2;
 
 fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
@@ -75,7 +76,7 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<ReadyTest<'t>> 
 }
 
 impl ReadyTest<'_> {
-    /// Whether the test holds for a row; `None` if that is unknown, which counts as false.
+    /// Whether the test holds for a row; `None` if that is unknown, so that the row is left out.
     fn holds(&self, context: &Context<'_>, row: &StoredRow<'_>) -> Result<Option<bool>> {
         match self {
             ReadyTest::Compare { column, op, value, doubtful, collation } => {
@@ -117,8 +118,7 @@ impl ReadyTest<'_> {
     }
 }
 
-/// The prepared tests for rows at some places. Tests that the places already guarantee are left
-/// out.
+/// The tests for rows at some places, without those that the places guarantee already.
 fn asked_of<'t>(
     context: &'t Context<'_>,
     source: &'t Source,
@@ -133,7 +133,7 @@ fn asked_of<'t>(
 }
 
 /// Reads, without locks, the stored rows for which a source's tests hold, with their keys. `take`
-/// returns `false` when it needs no more. With `asks`, it reads columns.
+/// returns `false` to stop. `asks` says whether `take` reads columns.
 pub(super) fn scan_stored(
     context: &Context<'_>,
     source: &Source,
@@ -145,7 +145,7 @@ pub(super) fn scan_stored(
     let tests = asked_of(context, source, (access, places))?;
     let is_bare = tests.is_empty();
     let entries = |cover| Entries { access, cover, is_read: asks || !is_bare };
-    // A caller that reads a covering index does not need the row's key.
+    // A caller whose access covers the query does not need the row's key.
     match (&access.cover, places) {
         (Some(cover), Places::Spans(spans)) if is_bare => {
             return each_entry(context, table, &entries(cover), &spans.all, |entry| {
@@ -180,7 +180,7 @@ pub(super) fn scan_stored(
     })
 }
 
-/// The number of rows of a source, if the spans alone decide all conditions, so no row must be
+/// The number of a source's rows, if the spans alone decide all conditions, so that no row must be
 /// decoded. `None` if they do not, or if rows are not taken in batches.
 fn count_stored(
     context: &Context<'_>,
@@ -206,7 +206,7 @@ fn count_stored(
 }
 
 impl Direct {
-    /// Whether the query can run in this way with its current values.
+    /// Whether the query can run in this way with the statement's current values.
     pub(super) fn is_open(&self, context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
         match (self, plan.sources.as_slice()) {
             (Direct::Ends(ends), [Source { kind: SourceKind::Table(table), .. }]) => {
@@ -217,8 +217,8 @@ impl Direct {
     }
 }
 
-/// Whether a condition that needs no table excludes all rows. The first condition that does not
-/// hold ends the check, so later ones are not evaluated.
+/// Whether a condition that needs no table excludes all rows. The conditions are checked in order,
+/// and those after the first that does not hold are not evaluated.
 pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     for condition in &plan.constant {
         if !context.holds(condition, &[])? {
@@ -228,7 +228,7 @@ pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool>
     Ok(false)
 }
 
-/// Runs a query by its steps. At most `most` rows are needed.
+/// Runs a query directly over stored rows. At most `most` rows are needed.
 pub(super) fn run_direct(
     context: &Context<'_>,
     plan: &SelectPlan,
@@ -280,7 +280,7 @@ pub(super) fn run_direct(
     }
 }
 
-/// Totals of columns while the rows are read; `None` counts rows.
+/// Totals of columns, added up while the rows are read. `None` in place of a column counts rows.
 pub(crate) struct Totals<'t> {
     columns: &'t [Option<usize>],
     states: &'t mut [AggregateState],
@@ -299,7 +299,7 @@ impl TakeStored for Totals<'_> {
             match field {
                 Some(field) => state.add_whole(field.value()),
                 None => {
-                    // The column has decimals in the following rows too.
+                    // The following rows have decimals in this column as well.
                     self.fields = false;
                     state.add_whole(row.get(*column)?);
                 }
@@ -309,7 +309,7 @@ impl TakeStored for Totals<'_> {
     }
 }
 
-/// Emits the single row of a query of totals.
+/// Emits the only row of a query of totals.
 fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,

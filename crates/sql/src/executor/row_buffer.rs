@@ -22,7 +22,7 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::{Gathering, OrderColumn};
 
-/// A kept value. Texts and bytes are in memory that all rows share.
+/// A buffered value. Texts and bytes lie in buffers that all rows share.
 #[derive(Clone, Copy)]
 enum BufferedValue {
     Plain(Field<'static>),
@@ -38,15 +38,15 @@ enum BufferedValue {
     Decimal(usize),
 }
 
-/// A row, with the data for sorting it.
+/// A row's position, and the first bytes of its first sort key.
 #[derive(Clone, Copy)]
 struct OrderedRow {
-    /// If two heads differ, they order the rows as the first sort key does.
+    /// Rows with different heads are ordered by their heads; equal heads decide nothing.
     head: u64,
     row: usize,
 }
 
-/// The type of the first sort key's values. Heads of different kinds cannot be compared.
+/// The type of the first sort key's values. Heads of different types cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeadKind {
     Int,
@@ -56,44 +56,44 @@ enum HeadKind {
     Other,
 }
 
-/// How duplicate rows are found.
+/// How duplicate rows are removed.
 enum Once {
-    /// Duplicates are kept.
+    /// They are not.
     No,
-    /// Duplicates are adjacent in the order.
+    /// Duplicates are adjacent once the rows are sorted, and removed then.
     ByOrder,
-    /// Duplicates are found in the set of previous rows.
+    /// A row is added only if it is not in the set of previous rows.
     Seen(DistinctRows),
 }
 
-/// Gathers rows, to sort them or to remove duplicates.
+/// Buffers rows in order to sort them or to remove duplicates.
 pub(super) struct Gatherer<'g> {
     gathering: &'g Gathering,
     once: Once,
     most: Option<usize>,
-    /// The content of all texts, and of all bytes, each in one buffer. Text is known to be UTF-8
-    /// and is not validated again.
+    /// The bytes of all texts, and those of all bytes values, each in one buffer. Texts are valid
+    /// UTF-8 already, and are not validated again.
     text: String,
     bytes: Vec<u8>,
     decimals: Vec<Decimal>,
     values: Vec<BufferedValue>,
     places: Vec<OrderedRow>,
     kind: Option<HeadKind>,
-    /// Whether heads are not comparable, because the values had several kinds.
+    /// Whether heads cannot be compared, because the first sort key had values of several types.
     headless: bool,
-    /// With this many rows, those that will not be emitted are dropped.
+    /// When there are this many rows, those that will not be emitted are dropped.
     full_at: usize,
     held: HeldMemory,
 }
 
-/// The first row makes room for this many.
+/// How many rows the buffers have room for when the first row comes.
 const ROWS_FIRST: usize = 32;
 
 /// The buffer holds at least this many rows before it drops any.
 const ROWS_LEAST: usize = 1024;
 
 impl<'g> Gatherer<'g> {
-    /// Creates a gatherer. At most `most` rows are needed.
+    /// A buffer for `gathering`. At most `most` rows are needed.
     pub(super) fn new(
         context: &Context<'_>,
         gathering: &'g Gathering,
@@ -127,8 +127,8 @@ impl<'g> Gatherer<'g> {
         }
     }
 
-    /// Takes a row's columns, and passes the row on at once if no order is needed. Returns `false`
-    /// if no more rows are needed.
+    /// Adds a row, or passes it on at once if the rows need no order. Returns `false` if no more
+    /// rows are needed.
     fn take<'v, V: ColumnValue<'v>>(
         &mut self,
         values: &[V],
@@ -182,7 +182,7 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
-    /// The allocated memory, including unused capacity.
+    /// The bytes of allocated memory, whether used or not.
     fn memory_bytes(&self) -> usize {
         self.text.capacity()
             + self.bytes.capacity()
@@ -223,7 +223,7 @@ impl<'g> Gatherer<'g> {
         &self.values[row * columns..(row + 1) * columns]
     }
 
-    /// A value; `None` for a decimal.
+    /// A value as a field; `None` for a decimal.
     #[inline]
     fn field(&self, kept: &BufferedValue) -> Option<Field<'_>> {
         Some(match *kept {
@@ -246,7 +246,8 @@ impl<'g> Gatherer<'g> {
     /// The head of a row, from the value of its first sort key.
     fn head(&mut self, value: ValueRef<'_>, key: OrderColumn) -> u64 {
         let (kind, head) = match value {
-            // NULL sorts before all other values. Its head is the same as the least value's.
+            // NULL sorts before all values. Its head equals that of the least value, so the values
+            // decide.
             ValueRef::Null => return if key.ascending { 0 } else { u64::MAX },
             ValueRef::Int(value) => (HeadKind::Int, value as u64 ^ 1 << 63),
             ValueRef::UInt(value) => (HeadKind::UInt, value),
@@ -260,7 +261,7 @@ impl<'g> Gatherer<'g> {
         if key.ascending { head } else { !head }
     }
 
-    /// Compares two rows in the order, without their heads.
+    /// Compares two rows by their sort keys, without the heads.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let (a, b) = (self.row(a), self.row(b));
         for OrderColumn { place, ascending, collation } in &self.gathering.order {
@@ -299,8 +300,8 @@ impl<'g> Gatherer<'g> {
     /// Drops the rows that will not be emitted, and frees their memory.
     fn let_go(&mut self) -> Result<()> {
         self.settle();
-        // Old and new buffers exist at the same time for a moment. The new ones are no longer than
-        // the old ones.
+        // Old and new buffers exist together for a moment. The new ones are at most as long as the
+        // old ones.
         let copied = self.text.len()
             + self.bytes.len()
             + self.decimals.len() * size_of::<Decimal>()
@@ -336,7 +337,7 @@ impl<'g> Gatherer<'g> {
     }
 }
 
-/// A gatherer, and the receiver of rows that are passed on at once.
+/// A buffer, and the receiver of rows that need not be buffered.
 impl TakeColumns for &mut (Gatherer<'_>, &mut dyn TakeRow) {
     #[inline]
     fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool> {

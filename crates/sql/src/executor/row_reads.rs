@@ -13,14 +13,14 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// The purpose for which rows of a table are read.
+/// Why rows of a table are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// To read them only.
+    /// To use their values.
     Plain,
     /// To lock some of them later.
     ToLock,
-    /// To lock rows that satisfy the conditions as soon as they are found.
+    /// To lock those that satisfy the conditions as soon as they are found.
     Locking(LockMode, LockWait),
 }
 
@@ -37,10 +37,10 @@ impl Reading {
     }
 }
 
-/// Reads the rows at some places. `take` gets their bytes, their keys, and whether they were locked
-/// before they were read, which holds only for rows given by their whole primary key. It returns
-/// `false` when it needs no more. A statement may be suspended during a device read (`leave_reads`)
-/// if it looks up one row, but not after it has seen the result.
+/// Reads the rows at some places. `take` gets the bytes of a row, its key, and whether the row was
+/// locked before it was read, which is the case only for a row that is given by its whole primary
+/// key. `take` returns `false` to stop. A statement that looks up one row may be suspended during
+/// the device read (`leave_reads`), but not after it has seen the result.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
@@ -73,8 +73,8 @@ pub(super) fn each_row(
                 }
                 None => txn.get(table.rows(), key, &mut bytes)?,
             };
-            // From here on the statement must not be suspended for a read, because it would repeat
-            // its effects and its output when it resumes.
+            // From here on, the statement must not be suspended for a read: when it resumed, it
+            // would repeat its effects and its output.
             txn.leave_reads(false);
             return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
         }
@@ -86,8 +86,8 @@ pub(super) fn each_row(
         return to_lock::each(context, table, (access, spans), moves, &mut found);
     }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
-        // A found row is locked once the conditions hold for it. A statement that locks rows may
-        // change them before it reads the following rows, so it does not take rows in batches.
+        // A row is locked once the conditions hold for it. A statement that locks rows may change a
+        // row before it reads the next, so it does not take rows in batches.
         let (places, together) = ((access, &spans[..]), lock.is_none());
         return each_unlocked(context, table, places, together, |bytes, key| {
             take(bytes, key, false)
@@ -107,8 +107,8 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// Reads the rows at some places, none of which is locked yet. `take` gets their bytes and their
-/// keys. Adjacent rows may be taken `together`, as [`each_in`] describes.
+/// Reads the rows at some places without a lock. `take` gets the bytes of a row and its key. With
+/// `together`, rows that lie together may be taken at once, as [`each_in`] describes.
 fn each_unlocked(
     context: &Context<'_>,
     table: &TableDef,
@@ -122,7 +122,8 @@ fn each_unlocked(
         check_now_and_then(context, 1)?;
         let more = match access.index {
             None if is_row(table, span) => lookups.row(&span.start, &mut found),
-            // An entry of a row that this snapshot does not see is ignored.
+            // If the snapshot does not see the entry's row, the lookup finds nothing, and the entry
+            // is passed over.
             Some(index) => each_in(context, table, access, span, together, |key, _| {
                 lookups.row(row_key(table, index, key)?, &mut found)
             }),
@@ -134,7 +135,7 @@ fn each_unlocked(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // The rows before the failed one are passed on first.
+            // Pass on the rows before the failed one first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }

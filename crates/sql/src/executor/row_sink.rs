@@ -1,15 +1,15 @@
 //! Row sinks: the receivers of a query's rows.
 //!
 //! Rows of one table go from storage to the client through row sinks. A reader passes each stored
-//! row, in place, to a [`TakeStored`]. This passes its result to a [`TakeRow`], which finally
-//! writes the client's packets.
+//! row, in place, to a [`TakeStored`]. The [`TakeStored`] passes its result to a [`TakeRow`], and
+//! the last of these writes the client's packets.
 //!
 //! # Guarantees
 //!
-//! - **ROW-SINK-1.** A row is passed on as fields if the query wants at most [`COLUMNS`] columns
-//!   and each of them is a field. If one is a decimal, the row and all rows after it are passed on
-//!   as values. If one buffered row must be decoded, all are. The output is the same, to the last
-//!   bit.
+//! - **ROW-SINK-1.** A row is passed on as compact fields ([`Field`]) if the query wants at most
+//!   [`COLUMNS`] columns and none of its values is a decimal. If a row has a decimal, this row and
+//!   all rows after it are passed on as values. If any row in a buffer has a decimal, all rows of
+//!   the buffer are. The output is the same, to the last bit.
 //! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all of a row's
 //!   columns first.
 
@@ -18,21 +18,21 @@ use spillway_types::{Field, Value, ValueRef};
 use crate::catalog::StoredRow;
 use crate::errors::Result;
 
-/// A receiver of rows. It returns `false` when it needs no more.
+/// A receiver of rows. It returns `false` if it wants no more.
 pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
-/// A receiver of rows, whose methods return `false` when it needs no more.
+/// A receiver of rows. Its methods return `false` if it wants no more.
 pub(crate) trait TakeRow {
-    /// A row, as references to its values.
+    /// Takes a row as references to its values.
     fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool>;
 
-    /// A row without decimals, as fields.
+    /// Takes a row without decimals, as fields.
     fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool>;
 }
 
 /// A column's value in either form.
 pub(super) trait ColumnValue<'v>: Copy + Into<ValueRef<'v>> {
-    /// Passes a row of them on.
+    /// Passes on a row of such values.
     fn give(row: &[Self], take: &mut dyn TakeRow) -> Result<bool>;
 }
 
@@ -48,9 +48,9 @@ impl<'v> ColumnValue<'v> for Field<'v> {
     }
 }
 
-/// A receiver of stored rows, each with its key. Its methods return `false` when it needs no more.
+/// A receiver of stored rows with their keys. Its methods return `false` if it wants no more.
 pub(super) trait TakeStored {
-    /// Takes a row. It is inlined in the loop over adjacent rows.
+    /// Takes a row. Inlined in the loop over rows that lie together.
     fn take(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool>;
 
     /// As [`TakeStored::take`], not inlined, for callers outside such loops.
@@ -70,9 +70,9 @@ impl<F: FnMut(&StoredRow<'_>, &[u8]) -> Result<bool>> TakeStored for F {
 /// The number of columns of a row that are read without an allocation.
 pub(super) const COLUMNS: usize = 16;
 
-/// A receiver of columns of rows in either form.
+/// A receiver of the columns of rows, as values or as fields.
 pub(super) trait TakeColumns {
-    /// A row's columns.
+    /// Takes the columns of a row.
     fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool>;
 }
 
@@ -86,7 +86,7 @@ impl TakeColumns for Onward<'_> {
     }
 }
 
-/// Reads columns of stored rows, in this order.
+/// Reads these columns of stored rows, in this order.
 pub(super) struct Projection<'c, T> {
     columns: &'c [usize],
     /// Whether columns are passed as fields if none is a decimal.
@@ -99,7 +99,7 @@ impl<'c, T: TakeColumns> Projection<'c, T> {
         Projection { columns, fields, take }
     }
 
-    /// A row as fields; `None` if it has a decimal.
+    /// Passes on a row as fields; `None` if the row has a decimal.
     #[inline(always)]
     fn fields<const N: usize>(&mut self, row: &StoredRow<'_>) -> Result<Option<bool>> {
         let mut fields = [Field::Null; N];
@@ -144,8 +144,7 @@ impl<T: TakeColumns> TakeStored for Projection<'_, T> {
         match taken {
             Some(more) => Ok(more),
             None => {
-                // The column has decimals in the following rows too, and these have as many
-                // columns.
+                // The following rows have as many columns, and decimals in the same column.
                 self.fields = false;
                 self.values(row)
             }

@@ -1,4 +1,4 @@
-//! Running a plan: nested loops over its sources, then groups, order and limit.
+//! Runs a plan: nested loops over its sources, then groups, order and limit.
 
 use std::cmp::Ordering;
 
@@ -92,7 +92,7 @@ fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Res
     }
 }
 
-/// Runs a query and emits references to its values.
+/// Runs a query, and emits references to its values.
 pub(crate) fn run_refs(
     context: &Context<'_>,
     plan: &QueryPlan,
@@ -124,9 +124,9 @@ pub(crate) fn run_refs(
     })
 }
 
-/// Passes on the rows within a limit.
+/// Passes on the rows that are within a limit.
 struct Limited<'e> {
-    /// The number of rows to skip first.
+    /// The number of rows that are still to be skipped.
     skip: u64,
     left: u64,
     emit: &'e mut dyn TakeRow,
@@ -202,7 +202,8 @@ fn run_set(
                 let found = there.get_mut(&group_key(row, &collations));
                 let found = found.is_some_and(|left| {
                     let any = *left > 0;
-                    // With ALL, each row cancels one row.
+                    // With ALL, a row of the right side is matched with one equal row of the left
+                    // side only.
                     *left = left.saturating_sub(usize::from(all));
                     any
                 });
@@ -223,9 +224,10 @@ fn run_set(
     Ok((rows, [held, others_held]))
 }
 
-/// Whether the rows of a query are found in its order. An index that was chosen for the order
-/// provides it only if the values of the preceding columns can be looked up. Text that is compared
-/// with a number is found at several places. An index that is newer than the snapshot is not read.
+/// Whether the rows of a query are found in the requested order. An index that was chosen for its
+/// order provides the order only if the values of the columns before can be looked up; for example,
+/// text that is compared with a number is found at several places. An index that is newer than the
+/// snapshot is not read at all.
 fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
         return Ok(plan.ordered);
@@ -282,7 +284,7 @@ fn run_select(
 
 type RowGroup = (Row, Vec<AggregateState>);
 
-/// The groups of a query's rows, each with one of its rows, and their memory charge.
+/// The groups of a query's rows, each with the first of its rows, and the memory charge for them.
 fn find_groups(
     context: &Context<'_>,
     plan: &SelectPlan,

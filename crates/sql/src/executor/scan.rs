@@ -1,4 +1,4 @@
-//! Reading the rows of a table into the slots of its source.
+//! Reads the rows of a table into the slots of its source.
 
 use spillway::{KeyRange, LockMode, LockWait, Met};
 use spillway_types::{Value, ValueRef};
@@ -13,8 +13,8 @@ use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, Source};
 
-/// A receiver of a source's rows, in the source's slots of a wider row. If there is a single
-/// source, it may move the row out.
+/// A receiver of a source's rows, which lie in the source's slots of a wider row. It may move the
+/// row out if the query has only this source.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
 
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
@@ -63,12 +63,12 @@ pub(crate) fn scan_table(
     })
 }
 
-/// Deletes the rows that satisfy the conditions during a scan of the table, and returns their
-/// number. Returns `None` if the rows must be found in another way. `gone` gets each row, with its
-/// key in the last slot, once it is locked.
+/// Deletes the rows that satisfy the conditions while the table is scanned, and returns their
+/// number. Returns `None` if the rows must be found in another way. `gone` gets each row once it is
+/// locked, with its key in the last slot.
 ///
-/// The rows are not kept in memory, and adjacent rows are deleted at once. So the conditions must
-/// not read this table themselves.
+/// The rows are not kept in memory, and rows that lie together are deleted at once. So the
+/// conditions must not read this table in another way.
 pub(crate) fn delete_rows(
     context: &Context<'_>,
     source: &Source,
@@ -78,8 +78,8 @@ pub(crate) fn delete_rows(
     let mut row = vec![Value::Null; source.width];
     let (access, places) = index_ranges::choose(context, source, table, &row)?;
     let Places::Spans(spans) = places else { return Ok(None) };
-    // A row given by its whole key is locked before it is read, and several such rows are looked up
-    // together.
+    // Rows that are given by their whole keys take another path: it locks each before it reads it,
+    // and looks up several together.
     let looked_up = access.point || spans.all.iter().all(|span| is_row(table, span));
     if access.index.is_some() || looked_up || source.filters.iter().any(looks_around) {
         return Ok(None);
@@ -131,16 +131,16 @@ struct Fetched<'a> {
     source: &'a Source,
     table: &'a TableDef,
     lock: Option<(LockMode, LockWait)>,
-    /// Tracks rows that may have moved before they were locked.
+    /// Tracks the rows that other transactions may have moved before they were locked.
     moves: Option<&'a Moves<'a>>,
 }
 
 impl Fetched<'_> {
-    /// Copies the requested columns into the source's slots.
+    /// Copies the needed columns into the source's slots.
     fn read(&mut self, stored: &StoredRow<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
         if row.len() < offset + self.source.width {
-            // The receiver has kept the previous row.
+            // The receiver has moved the previous row out.
             row.resize(offset + self.source.width, Value::Null);
         }
         let mut column = |at: usize| -> Result<()> {
@@ -160,9 +160,10 @@ impl Fetched<'_> {
     }
 
     /// Locks a row that satisfies the conditions and reads it again. Returns `false` if the row
-    /// must be skipped. A row that does not satisfy them is not locked, and the caller then rejects
-    /// it, because an outer join must see it. So conditions that may change when they are evaluated
-    /// again are only evaluated after locking.
+    /// must be skipped. A row that does not satisfy the conditions is not locked but passed on,
+    /// because an outer join must see it; the caller rejects it. Only conditions that read this
+    /// source alone, and have the same value each time, are evaluated here. The caller evaluates
+    /// the others on the locked row.
     fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
         let Some((mode, wait)) = self.lock else { return Ok(true) };
         if self.moves.is_some_and(|moves| moves.was_given(key)) {

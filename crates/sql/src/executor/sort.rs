@@ -15,7 +15,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, compare};
 use crate::planner::Row;
 
-/// NULL comes first in ascending order.
+/// The order of two values. NULL comes first in ascending order.
 pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collation) -> Ordering {
     let order = match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
@@ -26,7 +26,7 @@ pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collati
     if ascending { order } else { order.reverse() }
 }
 
-/// Bytes that are equal if the values are, for grouping and joining.
+/// Bytes that are equal if the values are equal, for grouping and joining.
 pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let mut out = Vec::new();
     group_key_into(values.iter().map(Value::as_ref), collations, &mut out);
@@ -81,7 +81,7 @@ fn double_key(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
 }
 
-/// The class of a value. Within a class, values are equal if their [`group_key`]s are.
+/// The class of a value. Values of one class are equal exactly if their [`group_key`]s are.
 pub(super) fn hash_class(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
@@ -94,7 +94,7 @@ pub(super) fn hash_class(value: &Value) -> u8 {
     }
 }
 
-/// The bytes by which rows are found in a hash table. A date equals its midnight.
+/// The bytes by which a hash table finds rows. A date has the same bytes as its midnight.
 pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     let plain: Vec<Value> = values
         .iter()
@@ -106,7 +106,7 @@ pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
     group_key(&plain, collations)
 }
 
-/// A map whose keys clients may choose. A client that does not know its seed cannot provoke
+/// A map whose keys clients may choose. It has a random seed, so a client cannot provoke
 /// collisions.
 pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
 
@@ -136,7 +136,7 @@ impl DistinctRows {
     }
 }
 
-/// The memory in which a statement holds rows. It is charged until this is dropped.
+/// Counts the memory in which a statement holds rows, and charges it until this is dropped.
 pub(crate) struct HeldMemory {
     bytes: usize,
     charge: Option<Charge>,
@@ -147,7 +147,7 @@ impl HeldMemory {
     /// The bytes by which the charge grows.
     const STEP: usize = 1 << 20;
 
-    /// The overhead of allocating one row's bytes.
+    /// The overhead of the allocation of one row.
     const APART: usize = 64;
 
     /// Memory up to this size is not charged.
@@ -168,7 +168,7 @@ impl HeldMemory {
         self.add_bytes(HeldMemory::size_of(row))
     }
 
-    /// Adds one row's bytes, and the overhead of its allocation.
+    /// Adds the bytes of one row, and the overhead of its allocation.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
         self.set_bytes(self.bytes + bytes + HeldMemory::APART)
     }
@@ -198,7 +198,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Notes that some rows were dropped and `bytes` are left. The charge stays for later rows.
+    /// Records that rows were dropped and `bytes` are left. The charge stays for later rows.
     fn shrink(&mut self, bytes: usize) {
         self.bytes = bytes;
     }
@@ -216,8 +216,8 @@ impl HeldMemory {
 /// Sorts rows. With a limit, it keeps only the first rows.
 pub(super) struct Sorter<'c> {
     order: &'c [(Expr, bool, Collation)],
-    /// The positions of the sort keys among the values, if they are all there. No separate keys are
-    /// kept then.
+    /// If all sort keys are among the values: their positions there. Then no separate keys are
+    /// kept.
     among: Option<Vec<usize>>,
     most: Option<usize>,
     rows: Vec<(Row, Row)>,

@@ -10,8 +10,8 @@ use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// Whether the transaction's snapshot has all data that an access reads. It does not if the data
-/// was still being built when the snapshot was taken.
+/// Whether the transaction's snapshot has all data that an access reads. A snapshot from before the
+/// end of an index build, or of a copy of the table, does not.
 pub(super) fn is_readable(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
     since == Csn::ZERO || context.txn.sees(since)
@@ -35,7 +35,7 @@ pub(super) fn in_order<'s>(access: &Access, spans: &'s [Span]) -> impl Iterator<
     (0..count).map(move |at| &spans[if backward { count - 1 - at } else { at }])
 }
 
-/// A scan of an access's keys in one of its spans; `None` if there can be none.
+/// A scan of an access's keys in one of its spans; `None` if the span is empty.
 fn scan_of<'c>(
     context: &'c Context<'_>,
     table: &TableDef,
@@ -51,14 +51,14 @@ fn scan_of<'c>(
     Ok(Some(context.txn.scan(space, range, direction)?))
 }
 
-/// The most rows that are taken or counted together, between two checks whether the statement was
-/// ended.
+/// The most rows that are taken, or counted, before the scan checks again whether the statement
+/// must end.
 const TAKEN_MAX: usize = CHECK_AFTER;
 const COUNTED_MAX: usize = 1024;
 
-/// Scans the keys of an access in one of its spans, with their values. `take` returns `false` when
-/// it needs no more, and then so does this function. Adjacent rows may be taken `together`. The
-/// scan does not see what `take` writes among these.
+/// Scans the keys of an access in one of its spans, with their values. `take` returns `false` to
+/// stop, and then this function does so, too. With `together`, rows that lie together may be taken
+/// at once; the scan then does not see what `take` writes among them.
 #[inline]
 pub(super) fn each_in(
     context: &Context<'_>,
@@ -97,8 +97,8 @@ pub(super) fn is_row(table: &TableDef, span: &Span) -> bool {
     exact_point(table, &span.start) && span.is_of_start()
 }
 
-/// Scans the keys of an access in some spans, with their values, as they are stored in the table or
-/// the index. `take` returns `false` when it needs no more.
+/// Scans the keys of an access in some spans, with their values, as the table or the index stores
+/// them. `take` returns `false` to stop.
 #[inline]
 pub(super) fn each_together(
     context: &Context<'_>,
@@ -136,12 +136,12 @@ pub(super) fn count_in(
     }
 }
 
-/// The number of rows after which a scan checks whether its statement was ended, and reports that
-/// it takes long.
+/// After this many rows, a scan checks whether its statement must end, and reports that it may take
+/// long.
 const CHECK_AFTER: usize = 256;
 
-/// Counts `rows` more rows, of any span and table, and checks from time to time whether the
-/// statement was ended.
+/// Counts `rows` more rows, of whatever span and table, and checks from time to time whether the
+/// statement must end.
 #[inline]
 pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
     context.met.set(context.met.get() + rows);
@@ -155,7 +155,7 @@ pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<(
     Ok(())
 }
 
-/// Whether a key has all parts of the primary key, so no other key begins with it.
+/// Whether a key has all parts of the primary key, so that no longer key begins with it.
 pub(super) fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {
@@ -187,11 +187,11 @@ mod tests {
     use crate::tests::run;
 
     thread_local! {
-        /// The number of times that scans checked whether their statement was ended.
+        /// How often scans have checked whether their statement must end.
         pub(super) static ASKED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Scans check whether their statement was ended, however rows are taken or counted.
+    /// Scans check whether their statement must end, however they take or count rows.
     #[test]
     fn scans_ask_whether_their_statement_was_ended() {
         let instance = in_memory();
@@ -203,7 +203,7 @@ mod tests {
         let least = |most: usize| 6000 / (CHECK_AFTER + most) - 1;
         let ids: Vec<String> = (0..2000).map(|id| (3 * id).to_string()).collect();
         let of_list = format!("SELECT v FROM t WHERE id IN ({})", ids.join(", "));
-        // Many spans with few rows each.
+        // A table for many spans with few rows each.
         run(&mut session, "CREATE TABLE p (a INT, b INT, v INT, PRIMARY KEY (a, b))");
         let rows: Vec<String> = (0..6000).map(|at| format!("({}, {at}, 1)", at / 100)).collect();
         run(&mut session, &format!("INSERT INTO p VALUES {}", rows.join(", ")));

@@ -1,4 +1,4 @@
-//! Ranges of keys that accesses read.
+//! Ranges of keys that an access reads.
 
 use smallvec::SmallVec;
 use spillway_base::range::raise_prefix;
@@ -19,7 +19,7 @@ pub(super) struct Span {
 pub(super) enum Places<'c> {
     /// The single row with this whole primary key, if it exists.
     Row(Buffer<'c>),
-    /// These ranges.
+    /// The rows, or entries, in these ranges.
     Spans(Spans),
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Places<'c> {
 pub(crate) struct Spans {
     pub(super) all: SmallVec<[Span; 1]>,
     /// Whether the ranges contain exactly the rows that satisfy the access's equalities and
-    /// intervals over integers.
+    /// intervals. That may be so only if all of these are over integers.
     pub(super) exact: bool,
 }
 
@@ -52,7 +52,7 @@ impl Span {
         Span { end: end_of(SpanKey::from_slice(prefix)), start: SpanKey::from_slice(prefix) }
     }
 
-    /// Whether the span has exactly the keys that begin with its start.
+    /// Whether the span consists of exactly the keys that begin with its start.
     pub(super) fn is_of_start(&self) -> bool {
         match &self.end {
             Some(end) => end_of(self.start.clone()).as_ref() == Some(end),

@@ -2,7 +2,7 @@
 //! that the statement has met.
 //!
 //! Both buffers are in memory at first. They move to disk if they outgrow a transaction's share of
-//! the memory or the budget has no room for them. Guarantees:
+//! the memory, or if the budget has no room for them. Guarantees:
 //!
 //! - **SPOOL-1.** A [`Spool`] returns the rows that were added to it, with the same values and in
 //!   the same order. A [`KeySet`] tells whether it contains a key.
@@ -105,7 +105,7 @@ fn decode(bytes: &[u8], row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-/// Whether `bytes` more may be held in memory. If so, they are charged.
+/// Whether `bytes` more may be held in memory. If so, charges them.
 fn fits(context: &Context<'_>, held: &mut HeldMemory, bytes: usize) -> Result<bool> {
     if held.bytes() + bytes > context.txn.buffer_bytes_max().max(HeldMemory::FREE) {
         return Ok(false);
@@ -117,7 +117,7 @@ fn fits(context: &Context<'_>, held: &mut HeldMemory, bytes: usize) -> Result<bo
     }
 }
 
-/// A set of keys of tables' rows.
+/// A set of keys of rows, which may be in several tables.
 pub(crate) struct KeySet<'c> {
     context: &'c Context<'c>,
     held: HeldMemory,

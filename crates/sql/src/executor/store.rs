@@ -4,26 +4,26 @@
 //! row. The entry's key is the index's columns and then the primary key; its value is empty.
 //!
 //! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
-//! and after it has compared the row with its snapshot. So the entry itself is not compared with
-//! the snapshot. An entry that was written after the snapshot, for example by the build of an index
-//! (`ddl/online`), causes no conflict.
+//! and after it has checked the row for conflicts with its snapshot. So the entry itself is not
+//! checked against the snapshot: an entry that was written after the snapshot, for example by the
+//! build of an index (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!
-//! An exclusive lock on the columns' part of the key keeps a unique index unique; all entries with
-//! these column values share this part. A writer takes the lock before it searches for another
-//! entry. It searches the newest state, not the transaction's snapshot, so it finds entries that
-//! were committed after the snapshot. If another transaction is deleting the entry that it finds,
-//! that transaction holds locks on the entry and on its row. So the writer waits for such a lock,
-//! and then searches again.
+//! To keep a unique index unique, a writer takes an exclusive lock on the part of the key that
+//! holds the columns; all entries with these column values begin with this part. The writer takes
+//! the lock before it searches for another such entry. It searches the newest state, not the
+//! transaction's snapshot, so it finds entries that were committed after the snapshot. If another
+//! transaction is deleting the entry that it finds, that transaction holds locks on the entry and
+//! on its row. So the writer waits for such a lock, and then searches again.
 //!
-//! Entries themselves are locked only where a transaction may lock an entry without its row: in
-//! unique indexes, as described here, and in indexes that are being built, whose entries are also
-//! written under a shared lock of the row (`ddl/online`).
+//! The entries themselves are locked only where a transaction may lock an entry without its row.
+//! These are the entries of unique indexes, as described here, and of indexes that are being built,
+//! whose entries are also written under a shared lock of the row (`ddl/online`).
 //!
 //! An index that is being built may fail, so it never refuses a row. If a transaction gives a row
-//! values of such an index that another row may have, it records the row in the same transaction
-//! and continues ([`note_met`]). The build checks the recorded rows before it ends.
+//! values of such an index that another row may also have, it records the row in the same
+//! transaction and continues ([`note_met`]). The build checks the recorded rows before it ends.
 
 use std::borrow::Borrow;
 
@@ -92,7 +92,7 @@ fn write_index_key<V: Borrow<Value>>(
     out.extend_from_slice(pk);
 }
 
-/// The part of an index's key that must be unique. `None` if it contains NULL, or if duplicates are
+/// The part of an index's key that must be unique. `None` if a column is NULL, or if duplicates are
 /// not checked yet.
 fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
     let looked_at = index.unique && index.stage != Stage::Filling;
@@ -115,15 +115,15 @@ pub(crate) fn duplicate(
     SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
 }
 
-/// The object that a check for a unique value locks, so its result stays valid.
+/// What a search for an entry with the same values locks, so that its result stays valid.
 enum Guard<'t> {
-    /// The entry, which is enough for the result that there is one.
+    /// The entry that was found. This is enough if the result is an error.
     Entry,
-    /// The row, which the caller will change. A row is locked before its entries.
+    /// The row of the entry, because the caller will change it. A row is locked before its entries.
     Row(&'t TableDef),
 }
 
-/// The primary key of the first other row that has the same values of an index in the newest state.
+/// The primary key of the first other row that has the same index values in the newest state.
 fn newest_holder(
     txn: &Transaction,
     index: &IndexDef,
@@ -146,8 +146,9 @@ fn other_than(mut scan: Scan<'_>, prefix: &[u8], own: &[u8]) -> Result<Option<Ve
     Ok(None)
 }
 
-/// The primary key of another row with the same values of an index. Until this transaction ends, no
-/// other transaction gives a row these values or removes them from the found row.
+/// The primary key of another row that has the same index values, if there is one. Until this
+/// transaction ends, no other transaction gives a row these values or takes them from the row that
+/// was found.
 fn holder(
     txn: &Transaction,
     index: &IndexDef,
@@ -159,8 +160,8 @@ fn holder(
     txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
     let found = newest_locked(txn, index, prefix, own, guard)?;
     if txn.options().isolation == Isolation::Serializable {
-        // The snapshot must agree on the row that has the values, if any. The read is recorded for
-        // conflict detection (SSI-1).
+        // The snapshot must show the same row with these values, or none as well. The read is
+        // recorded for the detection of conflicts (SSI-1).
         let end = end_of(prefix);
         let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
         if other_than(scan, prefix, own)? != found {
@@ -170,8 +171,8 @@ fn holder(
     Ok(found)
 }
 
-/// The primary key of another row that has the same values of an index in the newest state. The
-/// object that `guard` names is locked first.
+/// The primary key of another row that has the same index values in the newest state. What `guard`
+/// names is locked first.
 fn newest_locked(
     txn: &Transaction,
     index: &IndexDef,
@@ -185,8 +186,8 @@ fn newest_locked(
             Guard::Entry => {
                 let entry = [prefix, &pk].concat();
                 match txn.lock(space, &entry, LockMode::Shared, LockWait::Wait) {
-                    // The lock is held. It does not matter that the entry is newer than the
-                    // snapshot.
+                    // The lock is held nevertheless, and it does not matter that the entry is newer
+                    // than the snapshot.
                     Err(error) if error.kind() == ErrorKind::WriteConflict => {}
                     other => drop(other?),
                 }
@@ -208,7 +209,7 @@ fn conflict_with_newer(of: TableId) -> SqlError {
 }
 
 /// The primary key of an existing row that conflicts with this one, if any. That row is then
-/// locked. Acquires the locks that an insertion needs.
+/// locked. Also takes the locks that the insertion of this row needs.
 pub(crate) fn conflict(
     txn: &Transaction,
     table: &TableDef,
@@ -231,8 +232,8 @@ pub(crate) fn conflict(
     Ok(None)
 }
 
-/// After a duplicate was found, fails if the transaction's snapshot does not have the duplicate
-/// row. Ignoring the duplicate would then be inconsistent with what the transaction reads.
+/// For a duplicate that is to be ignored: fails if the transaction's snapshot does not show the
+/// duplicate row. What the transaction reads would otherwise contradict the result.
 pub(crate) fn check_readable(
     txn: &Transaction,
     table: &TableDef,
@@ -282,9 +283,10 @@ pub(crate) fn insert_row(
     replace_entries(txn, table, Some(row), pk)
 }
 
-/// Makes the transaction's own plain reads find a row by the right entries, if the transaction
-/// changes or deletes a newer version than its snapshot has (NEWEST-4). Deletes the entries that
-/// the snapshot has and writes those of the row, even if another transaction already did.
+/// Called when the transaction changes or deletes a newer version of a row than its snapshot has.
+/// Makes the transaction's own plain reads find the row by the right entries (NEWEST-4): deletes
+/// the entries that the snapshot has and writes those of the row, even if another transaction has
+/// already done so.
 fn replace_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
@@ -320,7 +322,7 @@ fn replace_entries<V: Borrow<Value>>(
 }
 
 /// Writes a new row, given as bytes, without its index entries. A caller that reports a duplicate
-/// must first wait until the duplicate is durable.
+/// must first wait until the duplicate row is durable.
 pub(crate) fn insert_bytes(
     txn: &Transaction,
     table: &TableDef,
@@ -336,9 +338,8 @@ pub(crate) fn insert_bytes(
     }
 }
 
-/// Writes or deletes an index entry of a row that is locked exclusively. For a completely built
-/// index that is not unique, the row lock is enough, because no other transaction writes or locks
-/// the entry.
+/// Writes or deletes an index entry of a row that is locked exclusively. For an index that is built
+/// and not unique, the lock of the row is enough: no other transaction writes or locks the entry.
 fn put_following(
     txn: &Transaction,
     (index, key): (&IndexDef, &[u8]),
@@ -375,8 +376,8 @@ pub(crate) fn insert_entry(
     put_following(txn, (index, &key), Some(&[]), (table.rows(), pk))
 }
 
-/// Records a row if another row has the same values in an index that is still being built, or may
-/// get them from a transaction that has these values locked. Does not wait for any lock.
+/// Records a row if another row has the same values in an index that is being built, or if a
+/// transaction that holds the lock of these values may give them to another row. Waits for no lock.
 fn note_met(
     txn: &Transaction,
     table: &TableDef,
@@ -395,8 +396,8 @@ fn note_met(
     Change::new(txn)?.put_met(table.id, pk)
 }
 
-/// Fails if a recorded row exists and another row has the same values in a unique index that is
-/// being built.
+/// Checks a recorded row. Fails if the row exists and another row has the same values in a unique
+/// index that is being built.
 pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Result<()> {
     let (mut bytes, mut row) = (Vec::new(), Vec::new());
     if !txn.get(table.rows(), pk, &mut bytes)? {
@@ -428,7 +429,7 @@ pub(crate) fn put_entry(
     Ok(key.len())
 }
 
-/// Replaces a row by another and writes only the index entries that change. A value counts as
+/// Replaces a row by another, and writes only the index entries that change. A value counts as
 /// unchanged if both rows refer to the same value in memory.
 pub(crate) fn update_row<V: Borrow<Value>>(
     txn: &Transaction,
@@ -449,7 +450,7 @@ pub(crate) fn update_row<V: Borrow<Value>>(
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
 
-/// Updates the index entries of a row that changes and keeps its key. A value counts as unchanged
+/// Updates the index entries of a row that changes but keeps its key. A value counts as unchanged
 /// if both rows refer to the same value in memory.
 fn update_entries<V: Borrow<Value>>(
     txn: &Transaction,

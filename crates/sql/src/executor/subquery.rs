@@ -1,5 +1,5 @@
-//! Subqueries and derived tables. Their rows are cached as long as they stay the same, and looked
-//! up by hash for IN.
+//! Subqueries and derived tables. Their rows are cached as long as they stay the same, and IN looks
+//! them up by hash.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use crate::planner::{QueryPlan, Row};
 /// The result rows of a subquery.
 pub(crate) struct Answer {
     rows: Vec<Row>,
-    /// The memory charge of the rows, if they were read.
+    /// The memory charge for the rows, if they were charged.
     _held: Option<HeldMemory>,
     asked: Cell<bool>,
     members: OnceCell<Members>,
@@ -25,11 +25,11 @@ pub(crate) struct Answer {
 
 /// The rows as a set.
 struct Members {
-    /// The keys of rows without a NULL.
+    /// The keys of the rows that have no NULL.
     keys: HashSet<Vec<u8>, RandomState>,
     /// For each column, the classes of its values.
     classes: Vec<u8>,
-    /// Whether a row has a NULL.
+    /// Whether any row has a NULL.
     nulls: bool,
     collations: Vec<Collation>,
 }
@@ -39,19 +39,19 @@ impl Answer {
         Answer { rows, _held: held, asked: Cell::new(false), members: OnceCell::new() }
     }
 
-    /// The rows.
+    /// The result rows.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The result of `left IN (subquery)`, if a set decides it; `None` if the rows must be compared
-    /// one by one. The set is not built for the first call, which may be the only one.
+    /// The result of `left IN (subquery)`, if a hash set decides it. `None` if the rows must be
+    /// compared one by one, as for the first call: it may be the only one, so it builds no set.
     pub(crate) fn contains(&self, left: &[Value], collations: &[Collation]) -> Option<Value> {
         if !self.asked.replace(true) {
             return None;
         }
         let members = self.members.get_or_init(|| Members::of(&self.rows, collations));
-        // Values of different classes may be equal with different bytes.
+        // Values of different classes may be equal although their hash keys differ.
         let alike = |(value, classes): (&Value, &u8)| {
             !value.is_null() && hash_class(value) | classes == hash_class(value)
         };
@@ -61,7 +61,7 @@ impl Answer {
         match members.keys.contains(&hash_key(left, collations)) {
             true => Some(Value::from(true)),
             false if !members.nulls => Some(Value::from(false)),
-            // A row with a NULL may match or differ in its other values.
+            // A row with a NULL may still differ in its other values, so it must be compared.
             false if left.len() == 1 => Some(Value::Null),
             false => None,
         }
@@ -137,7 +137,7 @@ impl Subplan for QueryPlan {
         &Question { ask, left, collations, exact }: &Question<'_>,
         row: &[Value],
     ) -> Result<Value> {
-        // Further rows would not change the result.
+        // More rows than these cannot change the result.
         let most = match ask {
             Ask::Exists => 1,
             Ask::Scalar | Ask::Row(_) => 2,
@@ -201,9 +201,9 @@ impl Subplan for QueryPlan {
     }
 }
 
-/// The rows of a derived table in FROM or of a common table expression. It sees the rows of the
-/// queries that enclose the query defining it. It sees no rows of that query itself, or of inner
-/// queries that read it.
+/// The rows of a derived table in FROM, or of a common table expression. They may depend on the
+/// rows of the queries that enclose the query which defines the table, but on no row of that query
+/// itself, or of inner queries that read the table.
 pub(super) fn derived(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Answer>> {
     cached(context, plan, || {
         let unseen = {

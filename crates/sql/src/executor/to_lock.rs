@@ -1,11 +1,13 @@
-//! Scans of rows to lock, for changes and locking reads that act on the newest committed versions.
+//! Scans that find rows to lock, for changes and for locking reads that act on the newest committed
+//! versions.
 //!
 //! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds guarantees of
 //! statements:
 //!
 //! - **NEWEST-5 (once).** While an index scan waits for a row's lock, another transaction may move
-//!   the row to another place in the index. The scan returns such a row once: for the entry that
-//!   led to it, if the row's newest version matches the statement.
+//!   the row to another place in the index, so that the scan meets it again. The scan returns the
+//!   row once, by the entry that led to it first, if the row's newest version satisfies the
+//!   conditions.
 //! - **NEWEST-6 (rows that get another key).** If a row no longer exists when the scan has locked
 //!   it, another transaction may have given it a key that the scan has passed. The statement is
 //!   rolled back, keeps its locks, and starts over, up to [`STARTS_MAX`] times and only if its scan
@@ -26,24 +28,25 @@ use crate::errors::{Result, SqlError};
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// How often a statement starts over because rows are gone. [`ROWS_TO_START_OVER`] limits the rows
-/// that its scan may have locked by then.
+/// How often a statement starts over because rows are gone. It does so only while its scan has
+/// locked fewer than [`ROWS_TO_START_OVER`] rows.
 pub(crate) const STARTS_MAX: usize = 3;
 pub(crate) const ROWS_TO_START_OVER: usize = 1000;
 
-/// The rows that a scan by an index has returned, and that other transactions may have moved within
-/// the index.
+/// The rows that an index scan has returned and that other transactions may have moved within the
+/// index.
 pub(super) struct Moves<'c> {
     context: &'c Context<'c>,
     by_index: bool,
     given: RefCell<HashSet<Box<[u8]>>>,
-    /// The state that the scan reads.
+    /// The CSN of the state that the scan reads.
     state: Cell<Csn>,
     locked: Cell<usize>,
 }
 
 impl<'c> Moves<'c> {
-    /// For the scans of one access; `None` if a changed row is a conflict.
+    /// For the scans of one access. `None` if the transaction does not act on the newest versions:
+    /// then a changed row is a conflict.
     pub(super) fn of(context: &'c Context<'c>, access: &Access) -> Option<Moves<'c>> {
         context.txn.acts_on_newest().then(|| Moves {
             context,
@@ -54,14 +57,15 @@ impl<'c> Moves<'c> {
         })
     }
 
-    /// Whether a row was already returned by an entry that it no longer has (NEWEST-5).
+    /// Whether the scan has already returned a row, by an entry that the row no longer has
+    /// (NEWEST-5).
     pub(super) fn was_given(&self, key: &[u8]) -> bool {
         let given = self.given.borrow();
         !given.is_empty() && given.contains(key)
     }
 
-    /// Locks a row. Returns `false` if the row was skipped or is gone. If it is gone, the statement
-    /// starts over if it may (NEWEST-6).
+    /// Locks a row. Returns `false` if the row is to be skipped or is gone. If it is gone, the
+    /// statement may have to start over, which is returned as an error (NEWEST-6).
     pub(super) fn lock(
         &self,
         table: &TableDef,
@@ -78,7 +82,7 @@ impl<'c> Moves<'c> {
             return Ok(false);
         }
         self.locked.set(self.locked.get() + 1);
-        // An unchanged row has only the one entry.
+        // A row that has not changed since has only this one entry.
         if self.by_index && txn.newest_read() > self.state.get() {
             self.given.borrow_mut().insert(key.into());
         }
@@ -86,9 +90,9 @@ impl<'c> Moves<'c> {
     }
 }
 
-/// Makes a statement start over after a found row is gone, because the row may have got a key that
-/// the scan has already passed. The statement continues instead if it has started over too often or
-/// has locked many rows.
+/// Called when a row that was found is gone: the row may have got a key that the scan has passed
+/// already. Makes the statement start over, unless it has started over too often or has locked many
+/// rows.
 pub(super) fn start_over(context: &Context<'_>, locked: usize) -> Result<()> {
     if context.starts_over && locked < ROWS_TO_START_OVER {
         return Err(SqlError::starts_over());
@@ -96,19 +100,19 @@ pub(super) fn start_over(context: &Context<'_>, locked: usize) -> Result<()> {
     Ok(())
 }
 
-/// Notes whether a row had changed when it was locked.
+/// Records whether a row had changed before it was locked.
 pub(crate) fn note_moved(context: &Context<'_>, moved: bool) {
     context.moved.set(context.moved.get() + u64::from(moved));
 }
 
-/// The number of times that another transaction interfered with the statement's rows: the statement
-/// waited for a lock or found a row changed.
+/// How often another transaction has interfered with the statement's rows: the statement waited for
+/// a lock, or found a row changed.
 pub(crate) fn turns(context: &Context<'_>) -> u64 {
     context.txn.waits_granted() + context.moved.get()
 }
 
-/// Reads rows at some places, which the caller locks if it needs them. `take` gets their bytes and
-/// their keys, and returns `false` when it needs no more.
+/// Reads rows at some places, which the caller locks if it wants them. `take` gets the bytes of a
+/// row and its key, and returns `false` to stop.
 pub(super) fn each(
     context: &Context<'_>,
     table: &TableDef,
@@ -128,15 +132,15 @@ pub(super) fn each(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // The rows before the failed one are passed on first.
+            // Pass on the rows before the failed one first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }
     lookups.rest(&mut found).map(drop)
 }
 
-/// Reads the rows in one span. Each part of the span is read in the newest state at the time when
-/// the scan reaches it (NEWEST-2).
+/// Reads the rows in one span. Each part of the span is read in the state that is newest when the
+/// scan reaches the part (NEWEST-2).
 fn each_in<'c>(
     context: &'c Context<'c>,
     table: &TableDef,

@@ -10,8 +10,8 @@ use crate::catalog::TableDef;
 use crate::errors::Result;
 
 /// Compares rows with index entries at one snapshot. Every row must be readable and have its entry
-/// in each index, and an index must have no other entries. Returns the problems found, one for each
-/// index. `goes_on` fails if the check must stop.
+/// in each index, and an index must have no other entries. Returns the problems, at most one for
+/// each index. `goes_on` fails if the check must stop.
 pub(crate) fn check_table(
     txn: &Transaction,
     table: &TableDef,
