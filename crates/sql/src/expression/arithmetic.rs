@@ -57,7 +57,7 @@ pub(super) fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) ->
     number.map_or_else(|| division_by_zero(context), Ok)
 }
 
-/// The text of an operation in an error message.
+/// An operation as text, for an error message.
 fn shown(op: Op, a: &Value, b: &Value) -> String {
     let sign = match op {
         Op::Add => "+",
@@ -152,7 +152,8 @@ fn of_doubles(op: Op, a: &Value, b: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// A whole quotient of two numbers, if it fits: one of an unsigned number is not negative.
+/// A whole quotient of two numbers, if it fits the result type. If either number is unsigned, the
+/// quotient must not be negative.
 fn quotient_of(number: i128, (a, b): (&Value, &Value)) -> Result<Value> {
     let unsigned = [a, b].iter().any(|value| matches!(value, Value::UInt(_)));
     let fits = u64::try_from(number).is_ok() || (!unsigned && i64::try_from(number).is_ok());

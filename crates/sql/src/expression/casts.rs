@@ -105,7 +105,8 @@ impl Context<'_> {
         Ok(made.unwrap_or_default())
     }
 
-    /// The value as a column of this type stores it, or the nearest possible value with a warning.
+    /// The value as a column of this type stores it. If it does not fit, the nearest value that
+    /// does, with a warning.
     fn fitted(&self, ty: &ColumnType, value: &Value) -> Value {
         match ty.store(value) {
             Ok(value) => value,

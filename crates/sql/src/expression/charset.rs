@@ -1,10 +1,10 @@
 //! Character sets, as introducers (`_latin1 x'e4'`) and CONVERT(... USING ...) name them.
 //!
-//! All text is UTF-8 here. Within a call of CONVERT that names another character set, the text
-//! stays UTF-8, too, and functions of bytes, such as LENGTH and HEX, first encode it in that set.
-//! Such text may be an argument of those functions and of casts, and a value for columns and for
-//! the client. The binder refuses it elsewhere (1235): other functions would lose the character
-//! set, and comparisons would need the set's collations.
+//! All text is UTF-8 here. The result of a CONVERT to another character set stays UTF-8, too, and
+//! functions of bytes, such as LENGTH and HEX, first encode it in that set. Such text may be an
+//! argument of those functions and of casts, and a value for columns and for the client. The binder
+//! refuses it elsewhere (1235): other functions would lose the character set, and comparisons would
+//! need the set's collations.
 
 use spillway_types::{Collation, ColumnType, Value};
 
@@ -41,7 +41,7 @@ const KEPT: [(Charset, &str, &str); 9] = [
     (Charset::Utf32, "utf32", "utf32_general_ci"),
 ];
 
-/// MySQL's other character sets, which are not supported.
+/// MySQL's other character sets. They are not supported.
 const OTHERS: &str = "armscii8 big5 cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 cp932 dec8 eucjpms euckr gb18030 gb2312 \
                       gbk geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin2 latin5 latin7 macce macroman sjis swe7 \
                       tis620 ujis";
@@ -81,7 +81,7 @@ impl Charset {
         (name, collation)
     }
 
-    /// Whether the character set encodes its text in the same bytes as UTF-8.
+    /// Whether text in this character set has the same bytes as in UTF-8.
     fn is_utf8(self) -> bool {
         matches!(self, Charset::Ascii | Charset::Utf8mb3 | Charset::Utf8mb4 | Charset::Binary)
     }
@@ -95,7 +95,7 @@ impl Charset {
         }
     }
 
-    /// A text with `?` in place of characters that the set does not have.
+    /// A text with `?` in place of the characters that the set lacks.
     fn held(self, text: &str) -> String {
         text.chars().map(|c| if self.has(c) { c } else { '?' }).collect()
     }
@@ -123,7 +123,7 @@ impl Charset {
                 return text.chars().all(|c| self.has(c)).then_some(text);
             }
         };
-        // Short input is padded with leading zeros.
+        // If bytes are missing for a whole character, zeros are put in front.
         let mut all = vec![0; bytes.len().next_multiple_of(width) - bytes.len()];
         all.extend_from_slice(bytes);
         let text = match self {
@@ -142,10 +142,10 @@ impl Charset {
         text.chars().all(|c| self.has(c)).then_some(text)
     }
 
-    /// A literal after an introducer, whose bytes are in this character set.
+    /// The value of a literal after an introducer: its bytes are in this character set.
     ///
     /// # Errors
-    /// 1300 for bytes that are not valid in it.
+    /// 1300 for bytes that are not valid in this character set.
     pub(crate) fn introduced(self, bytes: &[u8]) -> Result<Typed> {
         if self == Charset::Binary {
             return Ok(super::shape::typed_value(Value::Bytes(bytes.to_vec())));
@@ -186,7 +186,7 @@ pub(crate) fn charset_of(expr: &Expr) -> Option<Charset> {
     }
 }
 
-/// Refuses text in another character set if the set would be lost.
+/// Refuses text in another character set where the set would be lost.
 pub(crate) fn refuse_charset(expr: &Expr) -> Result<()> {
     match charset_of(expr) {
         None => Ok(()),
@@ -197,7 +197,7 @@ pub(crate) fn refuse_charset(expr: &Expr) -> Result<()> {
     }
 }
 
-/// The bytes of text in another character set; other values as they are.
+/// Text in another character set as the bytes of that set; other values unchanged.
 pub(crate) fn in_bytes(text: Typed) -> Typed {
     let Some(set) = charset_of(&text.expr) else { return text };
     let number = Expr::Const(Value::Int(set.number() as i64));
@@ -209,8 +209,8 @@ pub(crate) fn in_bytes(text: Typed) -> Typed {
     }
 }
 
-/// Runs CONVERT(... USING) and the call that encodes its text. The result is NULL with warning 1300
-/// for bytes that are not valid text.
+/// Evaluates CONVERT(... USING), and the call that encodes its text. For bytes that are not valid
+/// text, the result is NULL with warning 1300.
 pub(super) fn converted(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
     let Some(set) = Charset::of_number(&args[1]) else { return Ok(Value::Null) };
     Ok(match (&args[0], call) {

@@ -1,5 +1,5 @@
-//! The context in which expressions are evaluated, apart from the row. Operators and functions use
-//! it to raise warnings and to compare values.
+//! The context in which expressions are evaluated, besides the row. Operators and functions use it
+//! to raise warnings and to compare values.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::variables::Variables;
 
-/// The environment in which expressions are evaluated, besides the row.
+/// The context in which expressions are evaluated, besides the row.
 pub(crate) struct Context<'a> {
     pub(crate) txn: &'a Transaction,
     pub(crate) server: &'a dyn Server,
@@ -32,40 +32,39 @@ pub(crate) struct Context<'a> {
     pub(crate) room: &'a Room,
     /// The rows of enclosing queries, the innermost last.
     pub(crate) outer: RefCell<Vec<Vec<Value>>>,
-    /// The results of uncorrelated subqueries, by plan number. The executor maintains them.
+    /// The rows of uncorrelated subqueries, by the number of the plan. The executor fills this.
     pub(crate) cached: RefCell<HashMap<usize, Rc<dyn Any>>>,
-    /// The index built for each IN list, by the list's address.
+    /// The index that was built for each IN list, by the list's address.
     pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
-    /// The row that an INSERT would have inserted.
+    /// The row that an INSERT would have inserted, for VALUES().
     pub(crate) inserted: RefCell<Vec<Value>>,
     /// The time when the statement began, in microseconds since 1970 in the session's time zone.
     pub(crate) now_micros: i64,
-    /// The same as a date and time, once it was needed.
+    /// [`Context::now_micros`] as a date and time, once it was needed.
     pub(crate) now: Cell<Option<DateTime>>,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
-    /// The number of rows found by a query that counts them beyond its limit.
+    /// How many rows a query with SQL_CALC_FOUND_ROWS has found, those beyond its limit included.
     pub(crate) found: Cell<u64>,
-    /// Whether a row that was looked up by its primary key was not in memory. `None` if this is not
+    /// Whether a lookup by primary key found that its row was not in memory; `None` if this is not
     /// tracked.
     pub(crate) missed: Cell<Option<bool>>,
-    /// The number of rows scanned since the last check whether the statement was ended.
+    /// The rows that were scanned since the last check whether the statement must end.
     pub(crate) met: Cell<usize>,
-    /// The number of rows that changed between being found and being locked (`executor/to_lock`).
+    /// How many rows changed between being found and being locked (`executor/to_lock`).
     pub(crate) moved: Cell<u64>,
-    /// Whether the statement may start over if a row is gone.
+    /// Whether the statement may start over if a row that it has found is gone.
     pub(crate) starts_over: bool,
-    /// Whether the statement's queries lock the rows that they read in shared mode.
+    /// Whether the statement's queries take shared locks on the rows that they read.
     pub(crate) shares: bool,
     /// The time by which a query must have ended: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
-    /// Whether the statement changes rows in strict mode, in which warnings about values are
-    /// errors.
+    /// Whether the statement changes rows in strict mode. Warnings about values are errors then.
     pub(crate) strict: Cell<bool>,
     pub(crate) patterns: Patterns,
 }
 
 impl Context<'_> {
-    /// A copy with other parameters and its own warnings.
+    /// A copy with other parameters, and with warnings of its own.
     pub(crate) fn with_params<'b>(&'b self, params: &'b [Value]) -> Context<'b> {
         Context {
             params,
@@ -85,7 +84,7 @@ impl Context<'_> {
         }
     }
 
-    /// When the statement began, in the session's time zone.
+    /// The time when the statement began, in the session's time zone.
     pub(crate) fn now(&self) -> DateTime {
         let now = self.now.get().unwrap_or_else(|| utc(self.now_micros));
         self.now.set(Some(now));
@@ -99,7 +98,7 @@ impl Context<'_> {
         }
     }
 
-    /// Adds a warning; in a strict change, fails instead.
+    /// Adds a warning, or fails with it if rows are changed in strict mode.
     pub(crate) fn raise(&self, error: SqlError) -> Result<()> {
         if self.strict.get() {
             return Err(error);
@@ -108,7 +107,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Adds a warning if text that is not a number is used as one.
+    /// Raises a warning if text that is no number is used as one.
     pub(crate) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
         let text = match value {
             Value::Text(text) => text.as_bytes(),
@@ -128,7 +127,7 @@ impl Context<'_> {
         Ok(truth(&value.as_ref()))
     }
 
-    /// Compares two values, with a warning if text that is not a number is compared as one.
+    /// Compares two values. Raises a warning if text that is no number is compared as one.
     pub(crate) fn compare(
         &self,
         a: &Value,
@@ -166,8 +165,8 @@ impl Context<'_> {
         })
     }
 
-    /// Compares a stored value with another, directly for the common types and otherwise as
-    /// [`Context::compare`].
+    /// Compares a stored value with another. Values of the common types are compared directly,
+    /// others by [`Context::compare`].
     pub(crate) fn compare_stored(
         &self,
         a: ValueRef<'_>,
@@ -218,8 +217,8 @@ impl Context<'_> {
             }
             match self.compare(a, b, *collation)? {
                 Some(Ordering::Equal) => {}
-                // The first differing parts decide. An unknown part makes the result unknown,
-                // except for equality.
+                // The first parts that differ decide. A part that is NULL makes the result unknown;
+                // for = and <>, a later difference still decides.
                 Some(order) => return Ok(Some(op.accepts(order))),
                 None if matches!(op, Op::Eq | Op::NotEq) => unknown = true,
                 None => return Ok(if op == Op::NullEq { Some(false) } else { None }),

@@ -41,8 +41,8 @@ impl Context<'_> {
         })
     }
 
-    /// The value of an expression for an index lookup. A text that is used as a number gives no
-    /// warning here. The comparison with each row does.
+    /// The value of an expression for an index lookup. A text that is used as a number raises no
+    /// warning here, because the comparison with each row raises it.
     pub(crate) fn sought<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
         let Expr::Fitted(e, Fit::Exact) = expr else { return self.value(expr, row) };
         let value = self.value(e, row)?;
@@ -52,8 +52,8 @@ impl Context<'_> {
         })
     }
 
-    /// A value converted as `fit` specifies; `None` if it stays unchanged. A text that is not a
-    /// number gives a warning, or an error in a strict change.
+    /// A value converted as `fit` says; `None` if it stays unchanged. A text that is no number
+    /// raises a warning, or an error if rows are changed in strict mode.
     pub(crate) fn taken_as(&self, value: &Value, fit: Fit) -> Result<Option<Value>> {
         if fit == Fit::Exact {
             self.as_number(value, "DECIMAL")?;
@@ -162,7 +162,7 @@ impl Context<'_> {
         Ok(self.is_in(list, &left, row)?.map_or(Value::Null, Value::from))
     }
 
-    /// The result of a comparison of two expressions; `None` if it is unknown.
+    /// The result of comparing two expressions; `None` if it is unknown.
     fn compare_exprs(
         &self,
         op: Op,
@@ -176,7 +176,8 @@ impl Context<'_> {
             return Ok(Some(a.is_null() && b.is_null()));
         }
         let is = self.compare(&a, &b, collation)?.map(|order| op.accepts(order));
-        // Values that cannot be compared, such as text that is not a time, are not the same.
+        // Values that cannot be compared, such as a time and text that is no time, are not the
+        // same.
         Ok(if op == Op::NullEq { Some(is == Some(true)) } else { is })
     }
 
@@ -194,7 +195,7 @@ impl Context<'_> {
         }
         match op {
             Op::And | Op::Or => {
-                // This value decides the outcome, on either side.
+                // An operand with this value decides the result, whatever the other operand is.
                 let decisive = op == Op::Or;
                 let left = self.truth(&*self.value(a, row)?)?;
                 if left == Some(decisive) {
@@ -227,7 +228,7 @@ fn like(text: &Value, pattern: &Value, escape: Option<char>, collation: Collatio
     if text.is_null() || pattern.is_null() {
         return Value::Null;
     }
-    // Bytes are matched one by one.
+    // With bytes, each byte counts as a character.
     let read = |value: &Value| match collation {
         Collation::Binary => bytes_of(value).into_iter().map(char::from).collect(),
         _ => value.to_text(),

@@ -1,20 +1,20 @@
 //! The lists of IN, searched by hash.
 //!
 //! `x IN (a, b, …)` means `x = a OR x = b OR …`. To compare x with each item costs rows times
-//! items. So a statement builds an index of a long list for its first row and keeps the index to
-//! its end. Short lists, and items that cannot be indexed, are still compared one by one (the
-//! *walk*), and tests compare the index's answers with the walk's.
+//! items. So a statement builds an index of a long list at its first row, and keeps it for all
+//! later rows. Items of short lists, and items that cannot be indexed, are still compared one by
+//! one (the *walk*). Tests compare the results of index and walk.
 //!
-//! The type under which two values are compared depends on both of them. So the index has one
-//! [`Sets`] for each combination of classes that the left side's values have. A [`Sets`] has one
-//! [`Group`] for all items that are compared with this left side under the same types. Two values
-//! of a group have the same key exactly if they compare as equal.
+//! The type under which two values are compared depends on the classes of both ([`Class`]). So the
+//! index has one [`Sets`] for each combination of classes that the left side's values have. A
+//! [`Sets`] has one [`Group`] for all items that are compared with this left side under the same
+//! types. Within a group, two values have the same key exactly if they compare as equal.
 //!
 //! - IN-LIST-1: The index gives the same answer as the walk: true, false or unknown.
 //! - IN-LIST-2: If the walk raises an error, so does the index. For this, a data change in strict
 //!   mode walks the list if a text that is no number is compared as a number.
 //! - IN-LIST-3: With an index, only these items are walked: items whose values differ between rows
-//!   or cannot be computed, and items of groups for which the left side has no key.
+//!   or cannot be computed, and the items of a group for which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ use super::Expr;
 use super::context::Context;
 use crate::errors::Result;
 
-/// Lists with at most this many items are compared item by item.
+/// A list of at most this many items is walked.
 const WALKED_MAX: usize = 8;
 
 /// The items of an IN list: values, or rows with as many values as the left side.
@@ -71,7 +71,7 @@ impl List {
     }
 }
 
-/// The classes of values. Values of one class are compared with others in the same way.
+/// A class of values. All values of a class are compared with another value under the same type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Null,
@@ -105,10 +105,10 @@ impl Class {
     }
 }
 
-/// The type as which values of two classes are compared ([`super::operands::compare`]).
+/// The type under which values of two classes are compared ([`super::operands::compare`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedAs {
-    /// One of them is NULL, so the result is unknown.
+    /// One of the values is NULL, so the result is unknown.
     Unknown,
     Exact,
     Double,
@@ -132,8 +132,8 @@ impl ComparedAs {
         }
     }
 
-    /// Appends the key of a value. Returns `false` if the value has none, such as a text that is
-    /// not a date among dates.
+    /// Appends the key of a value. Returns `false` if the value has no key, such as a text that is
+    /// no date but is compared as one.
     fn write_key(
         self,
         context: &Context<'_>,
@@ -200,7 +200,7 @@ impl ComparedAs {
     }
 }
 
-/// An exact number as a 64-bit integer, if it is one.
+/// The 64-bit integer that an exact number is, if it is one.
 fn whole(value: &ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int(number) => Some(*number),
@@ -214,18 +214,18 @@ fn whole(value: &ValueRef<'_>) -> Option<i64> {
 
 type ListKey = SmallVec<[u8; 24]>;
 
-/// The items that are compared by the same types with a left side of given classes.
+/// The items that are compared with the left side under the same types.
 struct Group {
     compared: SmallVec<[ComparedAs; 2]>,
     /// The keys that are a single integer.
     wholes: HashSet<i64, RandomState>,
     /// All other keys, made of the parts that are not NULL.
     keys: HashSet<ListKey, RandomState>,
-    /// The positions of these items in the list.
+    /// Where the group's items are in the list.
     items: Vec<u32>,
 }
 
-/// The result of looking up a left side in a group.
+/// The result of a lookup in a group.
 enum ListAnswer {
     Yes,
     No,
@@ -238,7 +238,7 @@ impl Group {
         Group { compared, wholes: HashSet::default(), keys: HashSet::default(), items: Vec::new() }
     }
 
-    /// Whether an equal key means an equal row, because no part is NULL.
+    /// Whether equal keys mean equal rows, because no part of a row is NULL.
     fn is_certain(&self) -> bool {
         !self.compared.contains(&ComparedAs::Unknown)
     }
@@ -296,15 +296,15 @@ impl Group {
     }
 }
 
-/// The items, prepared for comparison with a left side of some classes.
+/// The items of a list, prepared for a left side whose values have these classes.
 struct Sets {
     left: SmallVec<[Class; 2]>,
     groups: Vec<Group>,
-    /// The items to compare one by one.
+    /// The items that are walked.
     walked: Vec<u32>,
-    /// The parts of the left side that are texts and are compared as numbers.
+    /// The parts of the left side that are text and are compared with a number.
     numbers: SmallVec<[usize; 2]>,
-    /// A part of an item that is a text, is compared as a number and is not a valid one.
+    /// An item, and a part of it that is compared as a number but is a text that is no number.
     doubtful: Option<(u32, usize)>,
 }
 
@@ -341,7 +341,7 @@ impl Sets {
                     sets.add(context, list, &parts, at);
                 }
                 Err(_) => {
-                    // The item-by-item comparison gives the warning if it reaches this item.
+                    // If the walk reaches this item, it raises the warnings.
                     context.warnings.borrow_mut().truncate(warnings);
                     sets.walked.push(at);
                 }
@@ -374,7 +374,7 @@ impl Sets {
         }
     }
 
-    /// Whether a text that is not a number is compared as one.
+    /// Whether a text that is no number is compared as one.
     fn is_doubtful(&self, left: &[ValueRef<'_>]) -> bool {
         self.doubtful.is_some() || self.numbers.iter().any(|at| !is_number(&left[*at]))
     }
@@ -440,7 +440,7 @@ impl Context<'_> {
         }
     }
 
-    /// Compares a row of values with items one by one.
+    /// The walk: compares a row of values with items one by one.
     fn walk<'l>(
         &self,
         list: &List,
@@ -481,7 +481,7 @@ impl Context<'_> {
     ) -> Rc<Sets> {
         let index = {
             let mut indexes = self.lists.borrow_mut();
-            // The index holds the list, so no other list can get the same address.
+            // The index owns the list, so no other list can have the same address meanwhile.
             let new = || Rc::new(Index { list: list.clone(), sets: RefCell::default() });
             indexes.entry(Arc::as_ptr(list) as usize).or_insert_with(new).clone()
         };
@@ -497,7 +497,7 @@ impl Context<'_> {
         sets
     }
 
-    /// Adds one warning for texts that are compared as numbers and are not valid ones.
+    /// Raises one warning for the texts that are compared as numbers but are none.
     fn warn_of(
         &self,
         list: &List,

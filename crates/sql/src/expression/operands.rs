@@ -44,14 +44,14 @@ pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Orde
         | (Text(_), Date(_) | DateTime(_)) => {
             match (to_datetime(&a.as_ref()), to_datetime(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                // Text that is not a date cannot be compared with one.
+                // Text that is no date cannot be compared with a date.
                 _ => return None,
             }
         }
         (Time(_), Time(_) | Text(_)) | (Text(_), Time(_)) => {
             match (to_time(&a.as_ref()), to_time(&b.as_ref())) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                // A text that is no time is compared as text.
+                // A time and a text that is no time are compared as text.
                 _ => collation.compare(a.to_text().as_bytes(), b.to_text().as_bytes()),
             }
         }
@@ -89,7 +89,7 @@ pub(super) fn bytes_of(value: &Value) -> Vec<u8> {
     }
 }
 
-/// The 64 bits of a value, as operand of a bit operation.
+/// The 64 bits of a value, as an operand of a bit operation.
 pub(crate) fn bits_of_value(value: &Value) -> u64 {
     let number = to_i128(&value.as_ref()).unwrap_or(0);
     match value {

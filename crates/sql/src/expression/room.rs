@@ -5,13 +5,13 @@ use std::ops::{Deref, DerefMut};
 
 use spillway_types::Value;
 
-/// Buffers that grow beyond this size are freed. The memory charge of a connection covers buffers
-/// of this size.
+/// Buffers that have grown beyond this size are freed, because the charge of a connection covers
+/// only buffers up to this size.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Reusable buffers for the bytes of a row and of a second row, of its key and of an index key, for
-/// the values of a row and for its previous values. A caller gets a new buffer while the kept one
-/// is in use.
+/// Reusable buffers: for the bytes of a row, of a second row, of a key and of an index key, and for
+/// the values of a row and its previous values. While a buffer is in use, another caller gets a new
+/// one.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
@@ -43,7 +43,7 @@ impl Room {
         Buffer::of(&self.entry)
     }
 
-    /// A buffer for the values of a row. It still holds those of an earlier row, so their memory
+    /// A buffer for the values of a row. It still has the values of an earlier row, whose memory
     /// can be reused.
     pub(crate) fn values(&self) -> Buffer<'_, Value> {
         Buffer::of(&self.values)

@@ -1,5 +1,5 @@
 //! The interface through which expressions, queries and SHOW use the server. `session` implements
-//! it, so they do not depend on `session`.
+//! it, so this code does not depend on `session`.
 
 use std::cell::RefCell;
 
@@ -11,19 +11,19 @@ use crate::errors::Result;
 use crate::process::ProcessLine;
 use crate::variables::Variables;
 
-/// The server that a statement runs in.
+/// The server, as a statement that runs in it sees it.
 pub(crate) trait Server {
     /// The underlying database.
     fn database(&self) -> &Database;
 
-    /// Whether queries take adjacent rows in batches.
+    /// Whether queries take rows that lie together in batches.
     fn takes_row_batches(&self) -> bool;
 
     /// Whether columns of stored rows are passed on as fields instead of values.
     fn hands_fields_on(&self) -> bool;
 
-    /// The most rows that are read at once if a query looks up several; one if rows are never read
-    /// together.
+    /// The most rows that a query reads at once when it looks up several; one if rows are never
+    /// read together.
     fn looks_up_together(&self) -> usize;
 
     /// A number that was not returned before in this process.
@@ -41,16 +41,16 @@ pub(crate) trait Server {
     /// 1467 after the last number, and the errors of the catalog.
     fn next_auto_increment(&self, txn: &Transaction, table: &TableDef, step: Step) -> Result<u64>;
 
-    /// Advances a table's AUTO_INCREMENT counter beyond a number that a statement gave.
+    /// Makes a table's AUTO_INCREMENT counter continue after a number that a statement gave.
     ///
     /// # Errors
     /// The errors of the catalog.
     fn note_auto_increment(&self, txn: &Transaction, table: &TableDef, given: u64) -> Result<()>;
 
-    /// The next number, as SHOW CREATE TABLE shows it.
+    /// The next number of a table's AUTO_INCREMENT column, as SHOW CREATE TABLE shows it.
     fn auto_increment_of(&self, table: &TableDef) -> u64;
 
-    /// The sessions.
+    /// The sessions, as the list of processes shows them.
     fn process_lines(&self) -> Vec<ProcessLine>;
 
     /// The rows of a virtual table.
@@ -62,8 +62,8 @@ pub(crate) trait Server {
     ) -> Vec<Vec<Value>>;
 }
 
-/// The numbers that a session gets: `auto_increment_offset`, and from there on in steps of
-/// `auto_increment_increment`.
+/// Which AUTO_INCREMENT numbers a session gets: `auto_increment_offset`, and from there on every
+/// `auto_increment_increment`-th number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u64,

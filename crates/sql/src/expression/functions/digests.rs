@@ -39,7 +39,7 @@ pub(super) fn digest_function(
         }
         S::Crc32 => Value::UInt(u64::from(crc32(&bytes_of(&args[0])))),
         S::ToBase64 => {
-            // Lines of 76 characters.
+            // The result has lines of 76 characters.
             let all = base64(&bytes_of(&args[0]));
             let lines: Vec<&str> =
                 (0..all.len()).step_by(76).map(|at| &all[at..(at + 76).min(all.len())]).collect();

@@ -18,7 +18,7 @@ fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
     Err(SqlError::out_of_range("DOUBLE", &format!("{}({})", call.name(), args.join(","))))
 }
 
-/// The nearest integer as an SQL value: a decimal if it is too large for 64 bits.
+/// The nearest integer as a value of SQL: a decimal if 64 bits are too few for it.
 fn integral(number: Decimal) -> Value {
     match number.to_i128() {
         Some(whole) if i64::try_from(whole).is_ok() || u64::try_from(whole).is_ok() => {
@@ -126,7 +126,8 @@ fn no_logarithm(context: &Context<'_>) -> Result<Value> {
     Ok(Value::Null)
 }
 
-/// LOG of a base and a number. If the base is NULL, zero or negative, the number is not evaluated.
+/// LOG of a base and a number. If the base is NULL, zero or negative, the result is NULL, and the
+/// number is not evaluated.
 pub(super) fn log_of_base(context: &Context<'_>, exprs: &[Expr], row: &[Value]) -> Result<Value> {
     let evaluate = |expr: &Expr| -> Result<Option<f64>> {
         let value = context.value(expr, row)?;

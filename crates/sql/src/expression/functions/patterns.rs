@@ -8,15 +8,15 @@ use spillway_types::Collation;
 
 use crate::errors::{Result, SqlError};
 
-/// The regular expressions that a statement has compiled, for reuse in later rows.
+/// The regular expressions that a statement has compiled, for its later rows.
 #[derive(Default)]
 pub(crate) struct Patterns(RefCell<Vec<(String, bool, Rc<Regex>)>>);
 
 impl Patterns {
-    /// The most patterns kept. Patterns from a column may all be different.
+    /// The most patterns that are kept: a column may have a different pattern in each row.
     const MOST: usize = 8;
 
-    /// The compiled expression of a pattern. It ignores case if the collation does.
+    /// The compiled form of a pattern. It ignores case if the collation does.
     pub(in crate::expression) fn get(
         &self,
         pattern: &str,

@@ -13,7 +13,7 @@ use crate::expression::context::Context;
 use crate::expression::operands::{bits_of, bytes_of, number, text, whole};
 use crate::expression::shape::text_of_bytes;
 
-/// The longest text that a function may return, however long a packet may be.
+/// The longest text that a function may return, whatever the session's `max_allowed_packet`.
 const LENGTH_MAX: usize = 64 << 20;
 
 /// The longest text that a function may return in this session.
@@ -22,7 +22,7 @@ pub(super) fn length_max(context: &Context<'_>) -> usize {
     packet.map_or(LENGTH_MAX, |packet| LENGTH_MAX.min(packet as usize))
 }
 
-/// NULL in place of a text that is too long, with a warning.
+/// The result in place of a text that is too long: NULL, with a warning.
 #[cold]
 pub(super) fn too_long(context: &Context<'_>, call: Scalar) -> Value {
     let (name, most) = (call.name(), length_max(context));
@@ -41,7 +41,7 @@ pub(super) fn length(value: &Value) -> usize {
     }
 }
 
-/// Concatenates the parts, with `between` as separator. The result is bytes if any part is.
+/// Concatenates the parts, with `between` between them. The result is bytes if any part is.
 pub(super) fn join(parts: &[Value], between: &Value) -> Value {
     let bytes = |value: &Value| matches!(value, Value::Bytes(_));
     let mut out = Vec::new();
@@ -57,12 +57,12 @@ pub(super) fn join(parts: &[Value], between: &Value) -> Value {
     made(out)
 }
 
-/// Returns text if the bytes are valid text, else bytes.
+/// The bytes as text if they are valid text, else as bytes.
 fn made(bytes: Vec<u8>) -> Value {
     String::from_utf8(bytes).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text)
 }
 
-/// Characters of text, or bytes.
+/// Characters of text, or bytes: what positions count.
 struct Units {
     bytes: bool,
     units: Vec<u32>,
@@ -88,7 +88,7 @@ impl Units {
     }
 }
 
-/// Converts values to units of the same kind.
+/// Converts values to units of one kind.
 fn alike<const N: usize>(values: [&Value; N]) -> [Units; N] {
     let bytes = values.iter().any(|value| matches!(value, Value::Bytes(_)));
     values.map(|value| Units::of(value, bytes))
@@ -159,7 +159,7 @@ fn trim(value: &Value, what: &Value, leading: bool, trailing: bool) -> Value {
     Units::value(hay.bytes, rest)
 }
 
-/// Calls `visit` with each place where `what` occurs, from left to right, without overlaps.
+/// Calls `visit` with each position at which `what` occurs, from left to right, without overlaps.
 fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
     if let (Ok(hay), Ok(what)) = (std::str::from_utf8(hay), std::str::from_utf8(what)) {
         hay.match_indices(what).for_each(|(at, _)| visit(at));
@@ -172,7 +172,7 @@ fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Returns `None` if the result would be longer than `most`.
+/// REPLACE. `None` if the result would be longer than `most`.
 fn replace(args: &[Value], most: usize) -> Option<Value> {
     let bytes = args.iter().any(|arg| matches!(arg, Value::Bytes(_)));
     let (hay, from, to) = (bytes_of(&args[0]), bytes_of(&args[1]), bytes_of(&args[2]));
@@ -196,7 +196,7 @@ fn replace(args: &[Value], most: usize) -> Option<Value> {
     Some(whole(out))
 }
 
-/// Returns `None` if the result would be longer than `most`.
+/// REGEXP_REPLACE. `None` if the result would be longer than `most`.
 fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Value> {
     let (mut out, mut last) = (String::new(), 0);
     for found in regex.captures_iter(hay) {
@@ -212,7 +212,7 @@ fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Val
     Some(Value::Text(out))
 }
 
-/// Returns `None` if the result could be longer than `most`.
+/// LPAD and RPAD. `None` if the result could be longer than `most`.
 fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
     let [hay, with] = alike([&args[0], &args[2]]);
     let Ok(len) = usize::try_from(whole(&args[1])) else { return Some(Value::Null) };
@@ -268,7 +268,7 @@ fn insert(args: &[Value]) -> Value {
     Units::value(old.bytes, &units)
 }
 
-/// The integer with which a text begins, in a base, limited to 64 bits.
+/// The integer at the front of a text, in a base, limited to 64 bits.
 fn parse_base(text: &str, base: u32, signed: bool) -> u64 {
     let text = text.trim_start();
     let (negative, digits) = match text.strip_prefix('-') {
@@ -338,8 +338,8 @@ fn quote(value: &Value) -> Value {
     if matches!(value, Value::Bytes(_)) { Value::Bytes(out) } else { made(out) }
 }
 
-/// The original Soundex. Consecutive letters with the same code count once, even if vowels are
-/// between them.
+/// The original Soundex. Consecutive letters with one code count once, even with vowels between
+/// them.
 fn soundex(text: &str) -> String {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     let code = |c: char| match c {
@@ -370,7 +370,7 @@ fn soundex(text: &str) -> String {
     out
 }
 
-/// Returns `None` if the result would be longer than `most`.
+/// EXPORT_SET. `None` if the result would be longer than `most`.
 fn export_set(args: &[Value], most: usize) -> Option<Value> {
     let bits = bits_of(to_i128(&args[0].as_ref()).unwrap_or(0));
     let count = args.get(4).map_or(64, whole);
@@ -412,7 +412,7 @@ fn letters(value: &Value, change: fn(char) -> Option<char>) -> Value {
     }
 }
 
-/// The upper case of a letter, if it is a single letter.
+/// The upper case of a letter, if that is one letter.
 fn upper(c: char) -> Option<char> {
     let mut all = c.to_uppercase();
     all.next().filter(|_| all.next().is_none())
@@ -424,7 +424,7 @@ fn lower(c: char) -> Option<char> {
 }
 
 fn inet_aton(text: &str) -> Value {
-    // A number that is missing is zero, except the last.
+    // A missing number counts as zero, except the last one.
     let number = |part: &str| if part.is_empty() { Some(0) } else { part.parse().ok() };
     let parts: Vec<Option<u64>> =
         text.split('.').map(|part| number(part).filter(|n| *n <= 255)).collect();

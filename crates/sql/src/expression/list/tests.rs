@@ -1,4 +1,4 @@
-//! The index of a list against the plain walk, and how many items are compared one by one.
+//! Compares the index of a list with the walk, and counts the items that are compared one by one.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ thread_local! {
     static WALKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether all lists are compared item by item.
+/// Whether the test makes all lists be walked.
 pub(crate) fn is_walked() -> bool {
     WALKS.get()
 }
@@ -48,7 +48,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("SET('x','y')", &["''", "'x'", "'x,y'", "NULL"]),
 ];
 
-/// Items of all kinds, equal ones in several forms.
+/// Items of all kinds, with equal items in several forms.
 const ITEMS: &[&str] = &[
     "0",
     "1",
@@ -113,7 +113,7 @@ fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
 }
 
 fn list(rng: &mut Rng, most: u64) -> String {
-    // NULL makes all other results unknown, so only few lists have it.
+    // NULL makes every other result unknown, so only some of the lists have it.
     let nulls = rng.chance(1, 3);
     let dates = rng.chance(1, 3);
     let items: Vec<&str> = (0..9 + rng.below(most))
@@ -147,7 +147,7 @@ fn answer(session: &mut Session, sql: &str, walks: bool) -> String {
     }
 }
 
-/// IN-LIST-1 and IN-LIST-2.
+/// IN-LIST-1 and IN-LIST-2: the index gives the same results as the walk.
 #[test]
 fn an_index_answers_what_the_walk_answers() {
     let instance = in_memory();
@@ -184,7 +184,7 @@ fn an_index_answers_what_the_walk_answers() {
     }
 }
 
-/// The number of items that were compared one by one while a statement ran.
+/// How many items were compared one by one while a statement ran.
 fn walked(session: &mut Session, sql: &str) -> usize {
     WALKED.set(0);
     run(session, sql);
@@ -249,12 +249,12 @@ fn items_of_constant_lists_are_not_walked() {
     WALKED.set(0);
     session.execute(prepared.id, &params, &mut Rows::default()).unwrap();
     assert_eq!(WALKED.get(), 0);
-    // Only items that differ between rows are compared one by one.
+    // Only the item that differs between rows is compared.
     let with_column = format!("SELECT COUNT(*) FROM t WHERE a + 0 IN ({numbers}, id + 1)");
     assert_eq!(walked(&mut session, &with_column), 342);
 }
 
-/// Later rows see the values that the statement assigns while it runs.
+/// Items with user variables are evaluated for each row, because the statement may assign them.
 #[test]
 fn variables_in_lists_are_asked_for_each_row() {
     let instance = in_memory();
