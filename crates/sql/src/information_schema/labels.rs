@@ -27,7 +27,7 @@ struct Label {
     index: Option<String>,
     /// The columns of the key space's keys.
     parts: Vec<(ColumnType, Collation)>,
-    /// Whether keys are the rows' hidden numbers.
+    /// Whether the keys are hidden row numbers.
     numbered: bool,
 }
 
@@ -77,8 +77,8 @@ impl Labels {
         self.spaces.insert(table.space, label(None, primary, numbered));
     }
 
-    /// Database, table and index of a key space; `None` if it belongs to no SQL table. Rows are in
-    /// the primary index.
+    /// Database, table and index of a key space; `None` if it belongs to no SQL table. Rows count
+    /// as the index PRIMARY.
     pub(super) fn place_of(&self, table: Table) -> Option<[&str; 3]> {
         let label = self.spaces.get(&table.0)?;
         Some([&label.db, &label.table, label.index.as_deref().unwrap_or("PRIMARY")])
@@ -109,12 +109,12 @@ impl Names for Labels {
 }
 
 impl Label {
-    /// The values in a key; `None` if the bytes are not such a key.
+    /// The values that a key was made of; `None` if the bytes are no key of this key space.
     fn read(&self, key: &[u8]) -> Option<String> {
         let mut rest = key;
         let mut out = String::new();
         for (ty, collation) in &self.parts {
-            // A bound of a sub-table may be the beginning of a key.
+            // A bound of a sub-table may be only the beginning of a key.
             if rest.is_empty() && !out.is_empty() {
                 return Some(out);
             }
@@ -136,7 +136,7 @@ impl Label {
     }
 }
 
-/// The value from which a part of a key was made, if it can be recovered.
+/// The value that a part of a key was made of, as far as the part shows it.
 fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<String> {
     let (null, body) = part.split_first()?;
     if *null == 0 {
@@ -170,7 +170,8 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
         ColumnType::Decimal { .. } => readable(body),
         _ => {
             let bytes = grouped(body);
-            // The sort weights of a text: two bytes for each character, in upper case.
+            // The part has the sort weights of a text: two bytes for each character, those of its
+            // upper case.
             let bytes = match (ty.is_text(), collation) {
                 (true, Collation::GeneralCi) => {
                     let points = bytes.chunks(2).map(|weight| {
@@ -180,7 +181,8 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
                     });
                     return Some(format!("'{}'", points.collect::<String>()));
                 }
-                // Weights of the Unicode Collation Algorithm do not reveal their characters.
+                // From weights of the Unicode Collation Algorithm, the characters cannot be
+                // recovered.
                 (true, collation) if !collation.is_bytewise() => return Some(readable(&bytes)),
                 _ => bytes,
             };
@@ -215,7 +217,7 @@ mod tests {
         Label { db, table, index: None, parts, numbered }
     }
 
-    /// Keys of columns of every type are read as the values from which they were made, and invalid
+    /// Keys of columns of every type are read as the values that they were made of, and invalid
     /// bytes are refused.
     #[test]
     fn keys_are_read_as_the_values_they_were_made_of() {

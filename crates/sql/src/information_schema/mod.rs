@@ -44,7 +44,7 @@ pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn
         .collect()
 }
 
-/// Keeps the rows whose first column matches the pattern of a LIKE at the end of a statement.
+/// Keeps the rows whose first column matches the pattern of a LIKE at the end of the statement.
 fn keep_like(
     plain: &[Token],
     words: &[String],
@@ -94,8 +94,8 @@ fn path_at(tokens: &[Token]) -> Vec<String> {
     parts
 }
 
-/// Refuses anything after a SHOW that is neither `FROM name` nor `LIKE 'pattern'`. Statements whose
-/// end is parsed elsewhere pass.
+/// Refuses a SHOW whose end is neither `FROM name` nor `LIKE 'pattern'`. Statements whose end is
+/// parsed elsewhere pass this check.
 fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let mut rest = match (at(0), at(1), at(2)) {
@@ -136,8 +136,8 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     }
 }
 
-/// The row of SHOW ENGINE STATUS: the engine, an empty name, and the page. An unknown engine gets
-/// the tiered engine's page.
+/// The row of SHOW ENGINE STATUS: the engine, an empty name, and the page. For an unknown engine,
+/// it is the tiered engine's page.
 fn engine_status(
     server: &dyn Server,
     catalog: &Catalog,
@@ -152,7 +152,7 @@ fn engine_status(
     vec![vec![text(engine.name), text(""), text(page)]]
 }
 
-/// Refuses databases and tables that the user may not see.
+/// Fails for a database or table that the user may not see.
 fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<()> {
     let Some(user) = user else { return Err(SqlError::new(1045, "Access denied")) };
     match table {
@@ -168,7 +168,7 @@ fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<(
     }
 }
 
-/// The account that a SHOW names, or the user's own if it names none.
+/// The account that a SHOW names; the user's own account if it names none.
 fn named_account<'c>(
     catalog: &'c Catalog,
     variables: &Variables,
@@ -193,7 +193,7 @@ fn named_account<'c>(
     })
 }
 
-/// SHOW CREATE USER. Only users who may change accounts see hashes.
+/// The row of SHOW CREATE USER. Only users who may change accounts see password hashes.
 fn create_user_row(
     catalog: &Catalog,
     variables: &Variables,
@@ -209,7 +209,8 @@ fn create_user_row(
     Ok(shown(&[&title], vec![vec![text(made)]]))
 }
 
-/// The columns that a DESCRIBE shows: those that match the name or pattern after the table's name.
+/// The columns that a DESCRIBE shows: those that match the name or pattern after the table's name,
+/// if there is one.
 fn described(mut out: Shown, asked: Option<&Token>) -> Result<Shown> {
     match asked {
         Some(Token::Word(name)) => {
@@ -454,7 +455,7 @@ pub(crate) fn show(
         },
     };
     let pattern = keep_like(&plain, &words, &mut out.rows)?;
-    // Lists of names show their pattern in the column name.
+    // SHOW of a list of names shows the pattern in the name of its column.
     if let (Some(pattern), "tables" | "databases" | "schemas") = (pattern, at(1)) {
         out.columns[0].0 += &format!(" ({pattern})");
     }

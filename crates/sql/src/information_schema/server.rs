@@ -45,7 +45,7 @@ pub(super) fn charset_rows() -> Vec<Vec<Value>> {
 }
 
 pub(super) fn process_rows(server: &dyn Server, user: Option<&UserDef>) -> Vec<Vec<Value>> {
-    // Statements of other users may contain secrets.
+    // Statements of other users may contain secrets, so only some users see them.
     let seen =
         |name: &str| user.is_some_and(|user| user.name == name || user.may_everywhere("PROCESS"));
     let lines = server.process_lines().into_iter().filter(|line| seen(&line.user));

@@ -30,7 +30,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
     ("OTHER FIGURES", &[""]),
 ];
 
-/// The waits, by their names on the page, and the names of their metrics.
+/// The waits: their names on the page, and the names of their metrics.
 const STALLS: [(&str, &str); 10] = [
     ("throttle, slight: flushes are behind", "throttle_slight_flush"),
     ("throttle, slight: Level0 is deep", "throttle_slight_level0"),
@@ -44,8 +44,8 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-/// The tiered engine's page for a user who sees this catalog. Messages about damage contain keys
-/// (SIGHT-1).
+/// The tiered engine's page for a user who sees this part of the catalog. Messages about damage
+/// contain keys, so the page hides those of tables whose keys the user may not see (SIGHT-1).
 pub(super) fn tiered_status(
     server: &dyn Server,
     catalog: &Catalog,
@@ -65,8 +65,8 @@ pub(super) fn tiered_status(
     page(&metrics, &tables, &names) + &space_page(&db.space(), &names)
 }
 
-/// The memory engine's page, for a user with the PROCESS privilege, because it names sessions of
-/// other users.
+/// The memory engine's page. It is for users with the PROCESS privilege only, because it names
+/// sessions of other users.
 pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
     let db = server.database();
     let mut out = String::new();
@@ -88,7 +88,7 @@ pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
     out
 }
 
-/// The oldest snapshots with their sessions, and the data that is kept until they end.
+/// The oldest snapshots with their sessions, and how much data is kept until each of them ends.
 fn readers_page(
     out: &mut String,
     readers: &[LiveSnapshot],

@@ -230,8 +230,8 @@ pub(super) fn status_values(server: &dyn Server, table: &TableDef) -> Vec<Value>
     values
 }
 
-/// The columns of a table's size, from its rows to the free bytes in its extents. The maximum size
-/// is 0, because there is none.
+/// The columns about a table's size, from its rows to the free bytes in its extents. The maximum
+/// size is shown as 0, because there is none.
 fn size_values(server: &dyn Server, table: &TableDef) -> [Value; 6] {
     let rows = server.database().size(table.rows());
     let (mut index_bytes, mut free_bytes) = (0, rows.free_bytes);

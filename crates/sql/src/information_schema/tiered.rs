@@ -24,7 +24,7 @@ use crate::api::{int, text};
 use crate::catalog::{Catalog, UserDef, utc};
 use crate::expression::Server;
 
-/// The key spaces whose keys a user may see (SIGHT-1, SIGHT-3).
+/// Which key spaces have keys that a user may see (SIGHT-1, SIGHT-3).
 pub(super) struct Readable<'a> {
     user: Option<&'a UserDef>,
     labels: &'a Labels,
@@ -48,7 +48,7 @@ impl<'a> Readable<'a> {
 pub(super) struct VisibleStorage {
     labels: Labels,
     inspection: Inspection,
-    /// The key spaces whose keys the user may not see.
+    /// The visible key spaces whose keys the user may not see.
     keyless: HashSet<u32>,
 }
 
@@ -184,7 +184,7 @@ impl VisibleStorage {
     }
 }
 
-/// Keeps the entries of some key spaces.
+/// Removes the entries of all key spaces but those for which `keep` returns `true`.
 fn retain(inspection: &mut Inspection, keep: &mut dyn FnMut(Table) -> bool) {
     inspection.tables.retain(|table| keep(table.space.table));
     if let Some(compactions) = &mut inspection.compactions {
