@@ -6,10 +6,11 @@
 //!
 //! - Before parsing, the tokens give an upper bound of the depth, which decides on which stack the
 //!   statement is parsed. Each ancestor of a leaf is an operator in the leaf's brackets or in
-//!   brackets around them, without a comma between the operator and the leaf. Each such operator
+//!   brackets around these, without a comma between the operator and the leaf. Each such operator
 //!   begins with a sign or a keyword of the parser. So the bound counts one for each sign and
-//!   keyword, even if it is no operator. A comma begins a new count. A pair of brackets adds its
-//!   deepest content to the count around it. Only set operations reach across commas.
+//!   keyword, whether or not it is an operator, and a comma begins a new count. A pair of brackets
+//!   adds the depth of its deepest content to the count around it. Only set operations reach across
+//!   commas.
 //! - After parsing, a visitor measures the tree. If the statement is kept, the kept statement
 //!   records this depth, which is at most the bound.
 //!
@@ -31,23 +32,23 @@ use sqlparser::tokenizer::Token;
 
 use crate::errors::{Result, SqlError};
 
-/// The deepest statement, in levels of its tree.
+/// The deepest statement that is accepted, in levels of its tree.
 const DEPTH_MAX: usize = 3000;
 
-/// The largest upper bound for which a statement is parsed. It is larger than the depth limit
-/// because the bound counts the branches of a CASE, although they are not nested.
+/// The largest upper bound for which a statement is parsed at all. It is larger than the limit of
+/// the depth because the bound counts the branches of a CASE, although they are not nested.
 const BOUND_MAX: usize = 50_000;
 
-/// The depth for which a thread's normal stack is sufficient.
+/// The depth for which the usual stack of a thread is large enough.
 const DEPTH_USUAL: usize = 100;
 
-/// The stack of a deep statement, in bytes. Only the used part takes memory.
+/// The bytes of the stack for deep statements. Only the used part takes memory.
 const STACK_BYTES: usize = 256 << 20;
 
-/// If less than this is left of a stack, the recursion continues on another.
+/// If a stack has fewer bytes left than this, the recursion continues on another stack.
 const STACK_LEFT: usize = 256 << 10;
 
-/// The size of that other stack, in bytes.
+/// The bytes of that other stack.
 const STACK_MORE: usize = 8 << 20;
 
 /// Calls a step of a recursion over a tree, on another stack if this one is nearly full.
@@ -55,16 +56,17 @@ pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
 }
 
-/// The counts within one pair of brackets.
+/// What was counted within one pair of brackets.
 #[derive(Clone, Copy, Default)]
 struct BracketCounts {
-    /// The number of set operations. All else in these brackets may be below them in the tree.
+    /// The number of set operations. In the tree, everything else in the brackets may be below
+    /// them.
     sets: usize,
     /// The number of signs and keywords since the last comma.
     run: usize,
     /// The depth of the deepest brackets since the last comma.
     inner: usize,
-    /// The largest depth before the last comma.
+    /// The largest depth that any part before the last comma has.
     before: usize,
 }
 
@@ -145,8 +147,8 @@ impl Measure {
     }
 }
 
-/// The levels that an expression adds to its operands. A comparison of rows is bound as a chain
-/// over their parts, each with an AND and an OR.
+/// The levels that an expression adds above its operands. A comparison of rows is bound as a chain
+/// over their parts, with an AND and an OR for each.
 fn levels_of(expr: &Expr) -> usize {
     match expr {
         Expr::Tuple(parts) => 1 + 2 * parts.len(),
@@ -268,12 +270,12 @@ impl Depth {
     }
 }
 
-/// A tree that is kept. Any thread may drop it; it is freed on a stack that is large enough
+/// A tree that is kept. Any thread may drop it: it is then freed on a stack that is large enough
 /// (DEPTH-1).
 #[derive(Debug)]
 pub(crate) struct Deep<T> {
     depth: Depth,
-    /// Only `drop` takes it out.
+    /// Always there, except while it is dropped.
     tree: Option<T>,
 }
 

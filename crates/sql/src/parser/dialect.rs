@@ -28,7 +28,7 @@ const SHIFT: u8 = 27;
 const SUM: u8 = 30;
 const PRODUCT: u8 = 40;
 const BIT_XOR: u8 = 45;
-/// `||` if PIPES_AS_CONCAT is set.
+/// `||` with PIPES_AS_CONCAT.
 const CONCAT: u8 = 46;
 const UNARY: u8 = 47;
 const BANG: u8 = 48;
@@ -36,15 +36,15 @@ const ARROW: u8 = 49;
 
 const INNER: MySqlDialect = MySqlDialect {};
 
-/// Limits how often an expression may begin while a text is parsed.
+/// Limits how often the parser may begin an expression while it parses a text.
 ///
-/// The parser tries one interpretation of a word and, if that fails, another one, also within each
-/// interpretation. A text with an error at its deepest level would be read 2^n times if n levels
-/// enclose it. Valid texts are read once or a few times.
+/// The parser tries one interpretation of a word and, if that fails, another; within each
+/// interpretation it does the same. So if n levels enclose an error, it would read the innermost
+/// level 2^n times. Valid texts are read once or a few times.
 pub(super) mod steps {
     use std::cell::Cell;
 
-    /// The steps per token, and further steps for the whole text.
+    /// The steps for each token, and the steps for the whole text in addition to these.
     const PER_TOKEN: usize = 50;
     const MORE: usize = 20_000;
 
@@ -74,7 +74,8 @@ pub(super) struct Dialects {
     pub(super) ansi_quotes: bool,
 }
 
-/// The dialect for parsing tokens, where the escapes of string literals no longer matter.
+/// The dialect for parsing tokens. Their string literals are resolved already, so the escapes no
+/// longer matter.
 pub(super) static DIALECT: Dialects = Dialects { backslash: true, ansi_quotes: false };
 
 fn is_word(token: &Token, keyword: Keyword) -> bool {
@@ -106,7 +107,7 @@ impl Dialect for Dialects {
         self.backslash
     }
 
-    /// Version comments are opened before parsing, depending on their number.
+    /// Version comments are opened before parsing, according to their versions (`text`).
     fn supports_multiline_comment_hints(&self) -> bool {
         false
     }
@@ -203,7 +204,7 @@ impl Dialect for Dialects {
         INNER.supports_constraint_keyword_without_name()
     }
 
-    /// Parsed, in order to be refused by its name.
+    /// Such a clause is parsed only in order to be refused by its name.
     fn supports_group_by_with_modifier(&self) -> bool {
         true
     }
@@ -265,7 +266,7 @@ impl Dialect for Dialects {
         } else {
             return None;
         };
-        // The copy below is as deep as its original (DEPTH-1).
+        // The copy made below is as deep as its original, so limit the depth first (DEPTH-1).
         if Depth::of(left).is_err() {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
@@ -278,8 +279,8 @@ impl Dialect for Dialects {
         }))
     }
 
-    /// These words are not names. Otherwise the parser would continue as if one were a name after
-    /// it fails to parse what follows.
+    /// These words are no names. If they were, the parser would take such a word as a name after it
+    /// has failed to parse what follows the word.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         matches!(
             keyword,

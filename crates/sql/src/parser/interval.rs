@@ -40,12 +40,12 @@ fn unit(parser: &mut Parser<'_>) -> Result<DateTimeField, ParserError> {
     }
 }
 
-/// The unit that a word names. The word may have ODBC's prefix.
+/// The unit that a word names, perhaps with ODBC's prefix.
 pub(crate) fn unit_named(word: &str) -> Option<&'static str> {
     let word = word.to_ascii_uppercase();
     let bare = word.strip_prefix("SQL_TSI_");
     let unit = UNITS.iter().find(|unit| **unit == bare.unwrap_or(&word))?;
-    // ODBC's units are single units without fractions of seconds.
+    // ODBC has only the units that are single and no fractions of a second.
     let odbc = !unit.contains('_') && *unit != "MICROSECOND";
     (bare.is_none() || odbc).then_some(unit)
 }

@@ -7,8 +7,8 @@ use sqlparser::tokenizer::Token;
 use super::table_names::word;
 use crate::errors::SqlError;
 
-/// Consecutive words, the statement to which they belong, and the name of the construct. `*` stands
-/// for any one token.
+/// For each construct: the first word of the statements that may contain it, empty for any
+/// statement; its consecutive words, with `*` for any one token; and its name.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("", "into outfile", "SELECT ... INTO OUTFILE"),
     ("", "into dumpfile", "SELECT ... INTO DUMPFILE"),

@@ -22,22 +22,22 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::text::TextMode;
 use crate::errors::Result;
 
-/// Texts below this length are not charged. The process's fixed memory includes those that all
-/// workers may have at the same time.
+/// Texts below this length are not charged. The process's fixed memory covers as many of them as
+/// all workers may have at the same time.
 const FREE_BYTES: usize = 1 << 10;
 
-/// The memory of a token until its statement is parsed. It covers the token as the tokenizer or the
-/// parser has it and the copy kept between the two, with the smallest heap allocation for its text
-/// and two position numbers.
+/// The memory of a token until its statement is parsed: the token as the tokenizer or the parser
+/// has it, the copy that is kept between these two, the smallest heap allocation for its text, and
+/// two position numbers.
 const TOKEN_BYTES: usize = size_of::<TokenWithSpan>() + size_of::<Token>() + 32;
-/// The number of copies of a literal's content in memory: in the tokens, the tree, the plan and the
-/// row that it becomes part of.
+/// How many copies of a literal's content may be in memory: in the tokens, in the tree, in the
+/// plan, and in the row that it becomes part of.
 const COPIES: usize = 4;
 
 const EXPR: usize = size_of::<ast::Expr>();
-/// The first allocation of a list holds this many elements.
+/// A list's first allocation has room for this many elements.
 const FIRST: usize = 4;
-/// A list that grew by doubling has capacity for up to this many times its elements.
+/// A list that grew by doubling may have room for this many times its elements.
 const GROWN: usize = 2;
 
 /// The memory of a name: the list of its parts, and its element in a list of names.
@@ -54,7 +54,8 @@ const JOIN: usize = FIRST * size_of::<ast::Join>();
 
 /// The memory charge of a text, which lasts as long as its tokens or its statements.
 pub(crate) struct TextMemory {
-    /// `None` for a text that is not charged, so short statements do not access the shared budget.
+    /// `None` for a text that is not charged, so that short statements leave the shared counters
+    /// alone.
     budget: Option<Budget>,
     charge: Option<Charge>,
     /// The bytes charged for the text and its tokens.
@@ -62,14 +63,14 @@ pub(crate) struct TextMemory {
 }
 
 impl TextMemory {
-    /// For a text of which only the length is known yet.
+    /// For a text whose length is all that is known so far.
     pub(crate) fn of(sql: &str, budget: &Budget) -> TextMemory {
         let budget = (sql.len() >= FREE_BYTES).then(|| budget.clone());
         TextMemory { budget, charge: None, tokens: 0 }
     }
 
-    /// Charges the tokens of a text whose version comments are opened (TEXT-1). Returns the most
-    /// tokens that it can have; zero for a text that is not charged.
+    /// Charges the tokens of a text, once its version comments are opened (TEXT-1). Returns the
+    /// most tokens that the text can have; zero for a text that is not charged.
     ///
     /// # Errors
     /// 1041 if they do not fit the budget.
@@ -92,8 +93,8 @@ impl TextMemory {
         Ok(())
     }
 
-    /// The charge for a statement that is kept. It covers the tree, whose lists no longer grow, and
-    /// the plan.
+    /// The charge for a statement that is kept. It covers the plan, and the tree, whose lists no
+    /// longer grow.
     pub(crate) fn kept(self) -> Option<Charge> {
         let mut charge = self.charge?;
         charge.resize((charge.bytes() - self.tokens) / (GROWN + 1) * GROWN);
@@ -101,7 +102,7 @@ impl TextMemory {
     }
 }
 
-/// The most tokens of a text whose version comments are opened.
+/// The most tokens that a text may have, once its version comments are opened.
 fn tokens_in(sql: &str, mode: TextMode) -> usize {
     let bytes = sql.as_bytes();
     let (mut at, mut count) = (0, 0);
@@ -113,8 +114,8 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
                 let name = byte == b'`' || byte == b'"' && mode.ansi_quotes;
                 quoted(rest, byte, !name && !mode.no_backslash_escapes)
             }
-            // After these, the sign may be part of an operator instead of a comment. Each byte may
-            // then be a token.
+            // After these characters, the sign may belong to an operator instead of beginning a
+            // comment. Then each byte after it may be a token.
             _ if at > 0
                 && b"|@~<>#&!?:^%-".contains(&bytes[at - 1])
                 && [&b"#"[..], b"--", b"/*"].iter().any(|begin| rest.starts_with(begin)) =>
@@ -123,14 +124,14 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
             }
             b'#' => line(rest),
             b'-' if super::text::is_line_comment(rest) => {
-                // At the end of the text, these are two signs.
+                // If the text ends here, these are two signs.
                 count += 1;
                 line(rest)
             }
             b'/' if rest.starts_with(b"/*") => {
                 super::text::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4)
             }
-            // These begin characters that may be white space.
+            // These bytes begin characters that may be white space.
             0xC2 | 0xE1..=0xE3 => 1,
             byte if is_word(byte) => {
                 let word = rest.iter().take_while(|byte| is_word(**byte));
@@ -139,7 +140,7 @@ fn tokens_in(sql: &str, mode: TextMode) -> usize {
                     len += 1;
                     parts += 2 * usize::from(*byte == b'$');
                 }
-                // A number may end within a word, and a `$` may begin a token of its own.
+                // A number may end within a word, and a `$` may begin a token.
                 count += parts;
                 len
             }
@@ -210,8 +211,8 @@ fn is_word_of(token: &Token, keyword: Keyword) -> bool {
     matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 
-/// The memory of an element of a list in brackets after a word. `defines` tells whether this is in
-/// the definition of a table.
+/// The memory of an element of the list in brackets after a word. `defines` tells whether the word
+/// is in the definition of a table.
 fn in_brackets(word: &Word, defines: bool) -> usize {
     let keyword = if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
     match keyword {
@@ -232,7 +233,7 @@ fn tree_of(tokens: &[Token]) -> usize {
         && tokens.iter().take(3).any(|token| is_word_of(token, Keyword::TABLE))
         && !is_word_of(&tokens[0], Keyword::ALTER);
     let mut outer: Vec<usize> = Vec::new();
-    // Statements that do not begin with a list have names.
+    // A statement that does not begin with a list begins with names.
     let mut element = EXPR;
     let (mut bytes, mut lists) = (size_of::<ast::Statement>() + SELECT, 0);
     let mut before: Option<&Token> = None;
@@ -257,7 +258,7 @@ fn tree_of(tokens: &[Token]) -> usize {
                 bytes += FIRST * element + EXPR;
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
-                // Empty brackets have no list, but their call stays.
+                // Empty brackets are no list, but the call before them remains.
                 element = outer.pop().unwrap_or(EXPR);
             }
             Token::Number(text, _) => bytes += 16 + text.len(),
@@ -271,7 +272,7 @@ fn tree_of(tokens: &[Token]) -> usize {
         }
         before = Some(token);
     }
-    // Only one list moves at a time.
+    // At any time, only one list is being copied to a larger allocation.
     bytes + lists * (GROWN + 1)
 }
 

@@ -1,4 +1,4 @@
-//! TEXT-1 and TEXT-2, with an allocator that counts.
+//! Tests TEXT-1 and TEXT-2 with an allocator that counts bytes.
 #![allow(unsafe_code)] // An allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,7 +10,7 @@ use super::*;
 use crate::parser::split;
 
 thread_local! {
-    /// The bytes that this thread has allocated since it began to count.
+    /// The bytes that this thread holds of those that it has allocated since it began to count.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
@@ -21,7 +21,7 @@ struct Counting;
 
 impl Counting {
     fn count(bytes: isize) {
-        // A thread that is ending no longer has these variables.
+        // A thread that is ending may have lost these variables.
         let _ = NOW.try_with(|now| {
             now.set(now.get() + bytes);
             MOST.set(MOST.get().max(now.get()));
@@ -29,24 +29,24 @@ impl Counting {
     }
 }
 
-// SAFETY: the system's allocator does all of it.
+// SAFETY: the system's allocator does everything; this one only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counting::count(layout.size() as isize);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         Counting::count(-(layout.size() as isize));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         Counting::count(bytes as isize);
         Counting::count(-(layout.size() as isize));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.realloc(memory, layout, bytes) }
     }
 }
@@ -65,7 +65,7 @@ fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     memory.charge.as_ref()?;
     let (tokens, charged) = (MOST.get(), memory.tokens);
     assert!(tokens as usize <= charged, "{:.60}: {tokens} for tokens, {charged} charged", sql);
-    // The trees of set operations and chains are as deep as these are long.
+    // The trees of set operations, and of chains of operators, are as deep as the texts are long.
     let parsed = stacker::grow(64 << 20, || {
         let parsed = crate::parser::parse(statements.remove(0), &mut memory);
         parsed.map(drop).inspect_err(|error| assert!(error.code != 1064, "{error}"))
@@ -74,7 +74,8 @@ fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     parsed.ok().map(|()| (MOST.get() as usize, charged))
 }
 
-/// The parts of a text that repeats one construct.
+/// Texts that repeat one construct: what is before the repetitions, the construct, and what is
+/// after.
 const LISTS: &[(&str, &str, &str)] = &[
     ("SELECT 1 FROM ", "a", ""),
     ("SELECT 1 FROM ", "b.a AS c", ""),
@@ -162,12 +163,12 @@ fn text2_parsing_takes_no_more_than_is_charged() {
         if taken > charged {
             wrong.push(format!("{sql:.70}: {taken} bytes taken, {charged} charged"));
         }
-        // The charge must not be much larger either, else texts that fit would be refused.
+        // The charge must not be much larger than the need either: texts that fit would be refused.
         if charged > 8 * taken {
             wrong.push(format!("{sql:.70}: {taken} bytes taken, as much as {charged} charged"));
         }
     };
-    // With one more element than a power of two, a list has just grown.
+    // With one element more than a power of two, a list has just grown.
     for count in [513, 700, 4097] {
         for (start, item, end) in LISTS {
             for comma in [",", " , "] {

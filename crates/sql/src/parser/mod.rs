@@ -1,10 +1,11 @@
-//! From text to statements: a small recogniser of our own, for statements that `sqlparser` cannot
-//! parse or parses wrongly, in front of `sqlparser` for all others.
+//! Parses text into statements. A small recogniser of our own comes first, for statements that
+//! `sqlparser` cannot parse or parses wrongly; `sqlparser` parses all others.
 //!
 //! `text` splits the text into statements and tokens once. The recogniser itself parses SET,
 //! PREPARE, SHOW, and statements about transactions and users, and it names unsupported statements
-//! in their errors. For all others it corrects tokens that `sqlparser` would misread (hints, `LOCK
-//! IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
+//! in their errors. Before `sqlparser` parses any other statement, the recogniser corrects tokens
+//! that `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters.
+//! `dialect` has MySQL's precedences.
 
 mod depth;
 mod dialect;
@@ -40,7 +41,7 @@ const DEPTH_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) enum Statement {
     Sql(Box<ast::Statement>),
-    /// A statement that the session runs, given by its first word and its tokens.
+    /// A statement that the session parses and runs, given by its first word and its tokens.
     Own(String, Vec<Token>),
 }
 
@@ -126,7 +127,7 @@ const UNSUPPORTED: &[&str] = &[
     "xa",
 ];
 
-/// The construct's name, for statements that begin as one of [`UNSUPPORTED`].
+/// The name of the construct, if a statement begins with the words of one of [`UNSUPPORTED`].
 fn unsupported(words: &[String]) -> Option<String> {
     let or_replace = words[0] == "create" && words[1] == "or" && words[2] == "replace";
     let (first, second) = (&words[0], &words[if or_replace { 3 } else { 1 }]);
@@ -138,7 +139,7 @@ fn unsupported(words: &[String]) -> Option<String> {
     let name = if stands_alone && matches!(first.as_str(), "xa" | "load" | "reset" | "purge") {
         format!("{first} {second}")
     } else if name.ends_with(" definer") || name.ends_with(" algorithm") || name.ends_with(" sql") {
-        // `CREATE DEFINER = u TRIGGER ...`: the object kind follows later.
+        // `CREATE DEFINER = u TRIGGER ...`: the kind of object comes after the definer.
         let kinds = ["trigger", "procedure", "function", "event", "view"];
         let kind = words.iter().find(|word| kinds.contains(&word.as_str()));
         format!("create {}", kind.map_or(second.as_str(), String::as_str))
@@ -164,7 +165,7 @@ pub(crate) struct Parsed {
 /// tree does not fit the budget.
 pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parsed> {
     memory.admit_tree(&tokens)?;
-    // A statement that the session runs is parsed further when it runs.
+    // The session parses such a statement further when it runs it.
     let depth = Depth::of_tokens(&tokens)?;
     let (statement, params) = parse_statement(tokens)?;
     let depth = match &statement {
@@ -174,8 +175,7 @@ pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parse
     Ok(Parsed { statement, params, depth })
 }
 
-/// Whether this crate parses a statement itself. An EXPLAIN of a query is rewritten for the other
-/// parser.
+/// Whether this crate parses a statement itself. Rewrites an EXPLAIN of a query for `sqlparser`.
 fn is_own(tokens: &mut Vec<Token>, words: &[String]) -> Result<bool> {
     let (first, second) = (words[0].as_str(), words[1].as_str());
     Ok(match first {
@@ -272,7 +272,7 @@ pub(crate) fn parser(tokens: Vec<Token>) -> Parser<'static> {
     Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens(tokens)
 }
 
-/// The error for a statement whose expression the parser refuses.
+/// The error for a statement in which the parser refuses an expression.
 #[cold]
 fn refused_by(error: &ParserError) -> SqlError {
     match error {
@@ -307,8 +307,8 @@ fn mend(tokens: Vec<Token>) -> Vec<Token> {
     }
 }
 
-/// Rewrites the name of an engine given as a string literal, `ENGINE [=] 'x'`, because the parser
-/// only accepts an identifier.
+/// Rewrites an engine's name that is a string literal, `ENGINE [=] 'x'`, to an identifier, because
+/// the parser accepts only that.
 pub(crate) fn engine_names(mut tokens: Vec<Token>) -> Vec<Token> {
     let solid: Vec<usize> =
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
@@ -333,8 +333,8 @@ pub(crate) fn engine_names(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Replaces words for which the parser only knows a synonym: SCHEMA by DATABASE, TABLES by TABLE.
-/// Removes the ALGORITHM and LOCK clauses of a DROP INDEX, which is always done in the same way.
+/// Replaces words of which the parser knows only a synonym: SCHEMA by DATABASE, TABLES by TABLE.
+/// Removes the ALGORITHM and LOCK clauses of a DROP INDEX, which is always done in one way.
 fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     let solid = |tokens: &[Token]| -> Vec<usize> {
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect()
@@ -362,8 +362,8 @@ fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Rewrites the words between the verb of a change and its table, because the parser would read
-/// `UPDATE LOW_PRIORITY t` as a table of that name. Mere hints are dropped. IGNORE is written as
+/// Rewrites the words between the verb of a change and its table; the parser would read `UPDATE
+/// LOW_PRIORITY t` as an update of a table LOW_PRIORITY. Hints are removed. IGNORE is written where
 /// the parser expects it.
 fn hints(tokens: Vec<Token>) -> Vec<Token> {
     let verb = word(tokens.first());
@@ -394,8 +394,8 @@ fn hints(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
-/// Replaces the commas between the tables of an UPDATE, which the parser does not accept, by
-/// equivalent joins.
+/// Replaces the commas between the tables of an UPDATE by equivalent joins, because the parser does
+/// not accept the commas.
 fn comma_joins(tokens: Vec<Token>) -> Vec<Token> {
     if word(tokens.first()) != "update" {
         return tokens;

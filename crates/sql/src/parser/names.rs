@@ -38,8 +38,8 @@ const ENDS: &[&str] = &[
     "window",
 ];
 
-/// Names a query's columns by their source text, except those with a name. The parser would format
-/// the text differently.
+/// Names the columns of a query that have no alias by their source text, because the parser would
+/// format the text differently.
 pub(super) fn name_columns(query: &mut ast::Query, texts: Vec<String>) {
     let Some(select) = first_select(&mut query.body) else { return };
     if texts.len() != select.projection.len() {

@@ -1,5 +1,5 @@
 //! Refuses constructs that the parser accepts but Spillway does not implement. The error names the
-//! construct, and no construct is ignored.
+//! construct, so no construct is silently ignored.
 
 use std::ops::ControlFlow;
 
@@ -143,7 +143,7 @@ impl Visitor for Refuse {
     }
 }
 
-/// Refuses with 1235 the clauses that nothing implements.
+/// Refuses with 1235 the clauses that Spillway does not implement.
 pub(super) fn check(part: &impl Visit) -> Result<(), SqlError> {
     match part.visit(&mut Refuse) {
         ControlFlow::Break(error) => Err(error),

@@ -2,7 +2,8 @@
 //!
 //! Statements of one shape share one plan, so a client that sends text pays for parsing and
 //! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
-//! conservative: it replaces a literal only where a parameter would mean the same, which is after a
+//! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
+//! conservative: it replaces a literal only where a parameter would mean the same. That is after a
 //! comparison, BETWEEN, LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other
 //! literals stay, such as those of a select list, which name its columns. A statement that the pass
 //! does not know has no shape, and goes through the parser.
@@ -15,20 +16,20 @@ use spillway_types::{Decimal, Value};
 use super::text::TextMode;
 use crate::errors::{Result, SqlError};
 
-/// Longer shapes are not cached.
+/// A longer shape is not cached.
 const TEXT_MAX: usize = 16 << 10;
 
-/// Shapes with more literals outside rows than this are not cached.
+/// A shape with more literals outside of rows is not cached.
 const VALUES_MAX: usize = 4096;
 
-/// The shape of a statement, and the buffers into which it is read.
+/// The shape of a statement. Its buffers are reused.
 #[derive(Default, Debug)]
 pub(crate) struct Shape {
-    /// The text with a `?` in place of each extracted literal, followed by the literals' kinds,
-    /// which also distinguish statements.
+    /// The text with `?` in place of each extracted literal, and after it the kinds of these
+    /// literals, by which statements differ, too.
     key: String,
     text_len: usize,
-    /// The extracted literals. Of the rows, only the first row's are here.
+    /// The extracted literals. If there are several rows, only those of the first.
     pub(crate) values: Vec<Value>,
     /// The range of the text with the rows after the first.
     pub(crate) rows: Option<std::ops::Range<usize>>,
@@ -36,11 +37,11 @@ pub(crate) struct Shape {
     pub(crate) longest: usize,
 }
 
-/// The kind of token before a place.
+/// The kind of the token before a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before {
     Start,
-    /// A comparison, or a word that must be followed by a value.
+    /// A comparison, or a word after which a value must follow.
     Wants,
     /// `(` or `,` of a list.
     Item,
@@ -49,10 +50,10 @@ enum Before {
     Other,
 }
 
-/// The part of the statement that contains a place.
+/// The part of the statement that contains a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zone {
-    /// A part in which literals are not just values.
+    /// A part in which a literal is more than a value.
     Off,
     Condition,
     /// After VALUES, outside its rows.
@@ -75,25 +76,25 @@ struct Reader<'s> {
     at: usize,
     mode: TextMode,
     insert: bool,
-    /// Whether this place is in the columns of a query, whose names are their source text.
+    /// Whether the position is among the columns of a query, which are named by their source text.
     names: bool,
     levels: Vec<BracketLevel>,
     before: Before,
     /// Whether the last word was IN.
     after_in: bool,
-    /// The kinds of the extracted literals, where they matter.
+    /// The kinds of the extracted literals, where the kind matters.
     kinds: Vec<char>,
     /// The number of bytes of the longest string literal so far.
     longest: usize,
 }
 
-/// A token of the shape's reader.
+/// A token, as the shape's reader reads it.
 enum ShapeToken {
     Word,
     /// A literal, with its value.
     Literal(Value),
     Symbol(u8),
-    /// An operator that must be followed by a value.
+    /// An operator after which a value must follow.
     Comparison,
     Operator,
     End,
@@ -232,7 +233,7 @@ impl<'s> Reader<'s> {
             (_, Value::Text(_)) => 't',
             (_, Value::Int(_) | Value::UInt(_)) => 'i',
             (_, Value::Double(_)) => 'f',
-            // One kind for each number of digits after the decimal point.
+            // A kind of its own for each number of digits after the point.
             (_, Value::Decimal(number)) => char::from(b'A' + number.scale()),
             _ => 'd',
         });
@@ -258,8 +259,9 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Whether a literal is complete, given the next token. No adjacent string literal may follow
-    /// that would be concatenated. In a row, only the row's end or the next value may follow.
+    /// Whether a literal is complete, judging by the next token: no further string literal may
+    /// follow, which would be concatenated with it. In a row, the row's end or the next value must
+    /// follow.
     fn stands_alone(&mut self) -> Option<bool> {
         let here = self.at;
         self.skip_space()?;
@@ -378,8 +380,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Processes the word from `start` to here. Returns `true` for NULL, and `None` if the
-    /// statement cannot have a shape.
+    /// Processes the word from `start` to the current position. Returns `true` for NULL, and `None`
+    /// if the statement can have no shape.
     fn word(&mut self, start: usize) -> Option<bool> {
         let word = &self.sql[start..self.at];
         // After a period, and in quotes, words are names.
@@ -423,7 +425,7 @@ impl<'s> Reader<'s> {
             b"select" | b"from" | b"group" | b"order" | b"having" | b"union" | b"intersect"
             | b"except" | b"join" | b"for" | b"lock" | b"window" | b"with" | b"partition"
             | b"procedure" | b"into" | b"as" => Zone::Off,
-            // Words whose operands are not only values.
+            // Words after which operands are more than values.
             b"match" | b"against" | b"interval" | b"returning" => return None,
             _ => return Some(false),
         };
@@ -435,8 +437,8 @@ impl<'s> Reader<'s> {
         Some(false)
     }
 
-    /// Skips white space and comments. Returns whether there were any, and `None` for a comment
-    /// with a meaning.
+    /// Skips white space and comments. Returns whether there were any; `None` for a comment that
+    /// has a meaning.
     fn skip_space(&mut self) -> Option<bool> {
         let start = self.at;
         loop {
@@ -457,8 +459,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads a token. A minus before a number can be part of the number. The value of a string
-    /// literal is only built if `wanted`.
+    /// Reads a token. A minus before a number may be part of the number. The value of a string
+    /// literal is built only if it is `wanted`.
     fn piece(&mut self, wanted: bool) -> Option<ShapeToken> {
         let Some(byte) = self.bytes.get(self.at).copied() else { return Some(ShapeToken::End) };
         let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);
@@ -472,7 +474,7 @@ impl<'s> Reader<'s> {
             byte if is_word_byte(byte) => {
                 let len = self.bytes[self.at..].iter().take_while(|b| is_word_byte(**b)).count();
                 self.at += len;
-                // x'..', n'..', _utf8'..': the string literal belongs to the word.
+                // In x'..', n'..' and _utf8'..', the string literal belongs to the word.
                 (!matches!(self.bytes.get(self.at), Some(b'\'' | b'"'))).then_some(ShapeToken::Word)
             }
             b'(' | b')' | b',' | b'.' | b'*' | b'+' | b'/' | b'%' | b'~' | b'^' => {
@@ -495,7 +497,7 @@ impl<'s> Reader<'s> {
         let len = rest.iter().take_while(|byte| b"=<>!-|&".contains(byte)).count();
         self.at += len;
         let text = &rest[..len];
-        // A sign after a comparison belongs to the operand.
+        // A sign after the comparison belongs to the operand.
         for comparison in [&b"<=>"[..], b"<=", b">=", b"<>", b"!=", b"=", b"<", b">"] {
             if text == comparison {
                 return Some(ShapeToken::Comparison);
@@ -566,7 +568,7 @@ impl<'s> Reader<'s> {
                     Some('r') => out.push('\r'),
                     Some('t') => out.push('\t'),
                     Some('Z') => out.push('\u{1A}'),
-                    // These stay escaped, for LIKE.
+                    // These keep their backslash, for LIKE.
                     Some(other @ ('%' | '_')) => out.extend(['\\', other]),
                     Some(other) => out.push(other),
                     None => {}
@@ -673,8 +675,7 @@ impl Reader<'_> {
 #[path = "shape_tests.rs"]
 mod tests;
 
-/// Returns the parameters of one row after the other, for a statement that was bound for a single
-/// row.
+/// Gives the parameters of one row after another, for a statement that was bound for a single row.
 pub(crate) trait RowSource {
     /// Reads the next row's parameters into `params`. Returns `false` after the last row.
     fn next(&mut self, params: &mut Vec<Value>) -> Result<bool>;

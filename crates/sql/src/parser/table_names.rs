@@ -1,4 +1,4 @@
-//! Names of tables, and which of them a DDL statement names.
+//! Names of tables, and the tables that a DDL statement names.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ pub(crate) fn word(token: Option<&Token>) -> String {
     }
 }
 
-/// The database and the table that a name's parts denote.
+/// The database and the table that a name with these parts denotes.
 pub(crate) fn path_of(parts: &[String], database: Option<&str>) -> Result<(String, String)> {
     match parts {
         [name] => {
@@ -27,7 +27,7 @@ pub(crate) fn path_of(parts: &[String], database: Option<&str>) -> Result<(Strin
     }
 }
 
-/// The parts of the name that the tokens form.
+/// The parts of the name that the tokens are.
 pub(crate) fn parts_of(tokens: &[Token]) -> Result<Vec<String>> {
     let names = tokens.iter().step_by(2);
     let dots = tokens.iter().skip(1).step_by(2);

@@ -1,4 +1,4 @@
-//! From text to the tokens of its statements.
+//! Splits text into the tokens of its statements.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(crate) struct TextMode {
 }
 
 impl TextMode {
-    /// The mode for the names in a `sql_mode`.
+    /// The parts of a `sql_mode` that matter here.
     pub(crate) fn of(sql_mode: &str) -> TextMode {
         let mut mode = TextMode::default();
         for name in sql_mode.split(',') {
@@ -42,8 +42,8 @@ impl TextMode {
 /// The server version with which the numbers of version comments are compared.
 const COMMENT_VERSION: u64 = 80_036;
 
-/// Opens version comments such as `/*!40101 ... */`, whose content is for servers of that version
-/// or later. `/*M! ... */` is for MariaDB only and stays a comment.
+/// Opens version comments such as `/*!40101 ... */`: their content is for servers of that version
+/// or later. `/*M! ... */` is for MariaDB only, and stays a comment.
 pub(super) fn open_version_comments(sql: &str, mode: TextMode) -> Cow<'_, str> {
     if find(sql.as_bytes(), b"/*!").is_none() {
         return Cow::Borrowed(sql);
@@ -94,15 +94,15 @@ pub(super) fn open_version_comments(sql: &str, mode: TextMode) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether `--` begins a comment: it does if white space, a control character or the end follows.
-/// So `5--3` is eight.
+/// Whether `--` begins a comment, which it does before white space, a control character or the end
+/// of the text. So `5--3` is eight.
 pub(super) fn is_line_comment(rest: &[u8]) -> bool {
     rest.starts_with(b"--")
         && rest.get(2).is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
 }
 
-/// The number of digits of the version with which the bytes begin, five or six, and the version.
-/// Fewer digits are not a version.
+/// The number of digits, five or six, of the version at the front of the bytes, and the version.
+/// Fewer digits are no version.
 fn version_of(bytes: &[u8]) -> (usize, u64) {
     let digits = bytes.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
     if digits < 5 {
@@ -115,7 +115,7 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Splits text into the tokens of its statements. Their memory is charged before.
+/// Splits text into the tokens of its statements. The memory for them is charged first.
 ///
 /// # Errors
 /// 1064 and 1300 for text that is not valid SQL, 1041 if the tokens do not fit the budget.
@@ -123,7 +123,7 @@ pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Resul
     let opened = open_version_comments(sql, mode);
     let count = memory.admit_text(&opened, mode)?;
     let dialect = Dialects { backslash: !mode.no_backslash_escapes, ansi_quotes: mode.ansi_quotes };
-    // With enough capacity for all of them, they are never reallocated.
+    // With capacity for all tokens, the list is never reallocated.
     let mut tokens = Vec::with_capacity(count);
     Tokenizer::new(&dialect, &opened)
         .tokenize_with_location_into_buf(&mut tokens)
