@@ -1,10 +1,10 @@
 //! The access to a table's rows: a full scan, or the index that narrows them most.
 //!
 //! Conditions that an index serves are also checked on the rows. So a range may be wider than its
-//! conditions, but never narrower. The executor omits a check that the ranges make redundant. The
-//! planner marks the conditions that an access's values come from ([`answered`]). Once the values
-//! are known, the ranges say whether they match these conditions exactly (`Spans::exact` of the
-//! executor), which they do for whole numbers only.
+//! conditions, but never narrower. Where the ranges make a check redundant, the executor omits it.
+//! For this, the planner marks the conditions from which an access's values come ([`answered`]).
+//! Once the values are known, the ranges say whether they match these conditions exactly
+//! (`Spans::exact` of the executor), which they do for whole numbers only.
 
 use std::sync::Arc;
 
@@ -22,34 +22,34 @@ use crate::expression::{Expr, List, Op, row_parts};
 pub(crate) struct Access {
     /// The index; `None` means the rows themselves, in the order of the primary key.
     pub(crate) index: Option<usize>,
-    /// The values that its first columns must equal. A NULL value finds rows with NULL.
+    /// The values that the index's first columns must equal. NULL finds the rows with NULL.
     pub(crate) equal: Vec<Expr>,
-    /// The intervals of the next column, or of the next few columns. A row must be in one of these;
-    /// there is no restriction if this is empty.
+    /// The intervals of the next column, or of the next few columns: a row must be in one of them.
+    /// If there are none, these columns are not restricted.
     pub(crate) intervals: Vec<Interval>,
     pub(crate) backward: bool,
     /// Whether the query relies on the order of the access.
     pub(crate) ordered: bool,
-    /// Whether at most one row can be found.
+    /// Whether the access finds at most one row.
     pub(crate) point: bool,
-    /// The source's tests that the equalities and intervals already imply. They hold for all found
+    /// The source's tests that the equalities and intervals imply. They need not be checked on the
     /// rows if the values can be looked up exactly.
     pub(crate) answered: Vec<usize>,
-    /// How the index's entries provide all columns that the query reads, if they do and the rows
-    /// are not read.
+    /// How the index's entries provide all columns that the query reads. `None` if the rows are
+    /// read.
     pub(crate) cover: Option<Cover>,
 }
 
 /// An end of an interval, and whether the interval includes it.
 pub(crate) type Bound = (Expr, bool);
 
-/// Values of a column, or of several consecutive columns of an index.
+/// Values of an index's column, or of several consecutive columns.
 #[derive(Clone, Debug)]
 pub(crate) enum Interval {
-    /// The columns equal an item of a list: the first column equals the item's part with the first
-    /// of these numbers, and so on.
+    /// The columns equal an item of a list. The numbers say which part of an item each column, in
+    /// order, must equal.
     Listed(Arc<List>, SmallVec<[usize; 2]>),
-    /// Equal to a value. If the value is NULL, no row is in the interval.
+    /// Equal to a value. If the value is NULL, the interval is empty.
     Point(Expr),
     /// Equal to a value, or both are NULL.
     Same(Expr),
@@ -58,7 +58,7 @@ pub(crate) enum Interval {
 }
 
 impl Interval {
-    /// The values of its bounds or points.
+    /// The values of the interval's bounds or points.
     fn values(&self) -> impl Iterator<Item = &Expr> {
         let (one, other, list) = match self {
             Interval::Listed(list, _) => (None, None, Some(list.values())),
@@ -70,12 +70,12 @@ impl Interval {
         one.into_iter().chain(other).chain(list.into_iter().flatten())
     }
 
-    /// The most key ranges that it can have.
+    /// The most key ranges that the interval can become.
     pub(crate) fn count(&self) -> usize {
         if let Interval::Listed(list, _) = self { list.items().len() } else { 1 }
     }
 
-    /// The number of columns that it restricts.
+    /// The number of columns that the interval restricts.
     fn width(&self) -> usize {
         if let Interval::Listed(_, parts) = self { parts.len() } else { 1 }
     }
@@ -90,7 +90,8 @@ impl Interval {
 }
 
 impl Access {
-    /// Whether its key values are known without calls and other queries ([`Expr::is_plain`]).
+    /// Whether the access's values are known without function calls and without other queries
+    /// ([`Expr::is_plain`]).
     pub(crate) fn is_plain(&self) -> bool {
         let values = self.intervals.iter().flat_map(Interval::values);
         self.equal.iter().chain(values).all(Expr::is_plain)
@@ -110,12 +111,12 @@ pub(crate) static WHOLE: Access = Access {
 };
 
 impl Access {
-    /// Whether every row is read.
+    /// Whether the access reads every row.
     pub(crate) fn is_full(&self) -> bool {
         self.equal.is_empty() && self.intervals.is_empty()
     }
 
-    /// The values by which its rows are found.
+    /// The values by which the access finds its rows.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Expr> {
         self.equal.iter().chain(self.intervals.iter().flat_map(Interval::values))
     }
@@ -144,7 +145,7 @@ impl Access {
         }
     }
 
-    /// The estimated selectivity, without knowledge of the data.
+    /// An estimate of how selective the access is, without knowledge of the data.
     fn score(&self) -> usize {
         let last = match self.intervals.as_slice() {
             [] => 0,
@@ -159,7 +160,7 @@ impl Access {
     }
 }
 
-/// Whether an expression can be evaluated when the slots are filled that `known` accepts.
+/// Whether an expression can be evaluated once the slots are filled that `known` accepts.
 pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {
@@ -171,14 +172,14 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     all
 }
 
-/// A column of an index for which usable conditions are searched.
+/// A column of an index, for which conditions are sought that restrict it.
 struct SoughtColumn<'t> {
     column: &'t ColumnDef,
     slot: usize,
     known: &'t dyn Fn(usize) -> bool,
 }
 
-/// With this many points or more, a scan of the whole table is considered too.
+/// With this many points or more, a scan of the whole table is considered as well.
 const POINTS_MANY: usize = 64;
 
 impl SoughtColumn<'_> {
@@ -194,16 +195,16 @@ impl SoughtColumn<'_> {
         !matches!(expr, Expr::Tuple(_)) && available(expr, self.known)
     }
 
-    /// Whether the index can serve comparisons by a collation. For a collation that distinguishes
-    /// more values, the equal values are among those that the index finds as equal.
+    /// Whether the index can serve comparisons by a collation. If the collation distinguishes more
+    /// values than the column's own, the index finds all equal values, and others, too.
     fn fits(&self, collation: Collation, range: bool) -> bool {
         !self.column.ty.is_text()
             || collation == self.column.collation
             || (!range && self.column.collation.is_coarser_than(collation))
     }
 
-    /// The intervals of the column for which a condition can hold; `None` if the condition does not
-    /// restrict the column.
+    /// The intervals in which the column must be if a condition holds; `None` if the condition does
+    /// not restrict the column.
     fn intervals(&self, expr: &Expr) -> Option<Vec<Interval>> {
         match expr {
             Expr::Binary(Op::Or, a, b, _) => {
@@ -243,7 +244,7 @@ impl SoughtColumn<'_> {
 
     fn comparison(&self, op: Op, value: &Expr, collation: Collation) -> Option<Interval> {
         let range = !matches!(op, Op::Eq | Op::NullEq);
-        // The key of an ENUM is its number, but ranges do not compare by number.
+        // The key of an ENUM is a member's number, but ranges do not compare numbers.
         if !self.fits(collation, range) || (range && matches!(self.column.ty, ColumnType::Enum(_)))
         {
             return None;
@@ -257,8 +258,8 @@ impl SoughtColumn<'_> {
         })
     }
 
-    /// The narrowest intervals for a conjunction of conditions: a single point, else several
-    /// points, else a range between bounds, which different conditions may provide.
+    /// The narrowest intervals for a conjunction of conditions: preferably one point, then several
+    /// points, then a range, whose bounds may come from different conditions.
     fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Narrowest> {
         let mut best: Option<Narrowest> = None;
         let (mut low, mut high) = (None, None);
@@ -266,7 +267,7 @@ impl SoughtColumn<'_> {
         let found = conditions.enumerate();
         for (at, found) in found.filter_map(|(at, expr)| Some((at, self.intervals(expr)?))) {
             if let [Interval::Range { low: l, high: h }] = found.as_slice() {
-                // A bound is left out if there already is one for that end.
+                // A second bound for the same end is not used.
                 if !(l.is_some() && low.is_some() || h.is_some() && high.is_some()) {
                     from.push(at);
                 }
@@ -290,7 +291,7 @@ impl SoughtColumn<'_> {
         best
     }
 
-    /// Whether the intervals of a condition are equivalent to it.
+    /// Whether a condition holds exactly for the values in its intervals.
     fn is_all(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Binary(Op::Or, a, b, _) => self.is_all(a) && self.is_all(b),
@@ -306,7 +307,7 @@ impl SoughtColumn<'_> {
     }
 }
 
-/// The most key ranges that intervals can have.
+/// The most key ranges that these intervals can become.
 fn count(intervals: &[Interval]) -> usize {
     intervals.iter().map(Interval::count).sum()
 }
@@ -314,13 +315,13 @@ fn count(intervals: &[Interval]) -> usize {
 /// The restriction of a column by a conjunction of conditions.
 struct Narrowest {
     intervals: Vec<Interval>,
-    /// The conditions from which the intervals come. The intervals of each are used completely.
+    /// The conditions from which the intervals come. Each of them is used completely.
     from: Vec<usize>,
 }
 
 impl Narrowest {
-    /// Whether this restricts an index's next column more than a list of rows restricts that column
-    /// and others.
+    /// Whether this restricts the next column of an index more than a list of rows restricts that
+    /// column and the following ones.
     fn is_better_than(&self, rows: &Interval) -> bool {
         match self.intervals.as_slice() {
             [Interval::Point(_) | Interval::Same(_)] => true,
@@ -332,11 +333,11 @@ impl Narrowest {
     }
 }
 
-/// The indexes that a table's hints allow. `None` among them is the primary key.
+/// The indexes that a table's hints allow. `None` stands for the primary key.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hints {
     barred: Vec<Option<usize>>,
-    /// Whether a full table scan is only allowed if no index can be used.
+    /// Whether a scan of the full table is allowed only if no index can be used.
     forced: bool,
 }
 
@@ -387,8 +388,8 @@ impl Hints {
     }
 }
 
-/// The access to all rows: the table itself, or the index with the shortest entries among those
-/// that cover the query.
+/// The access to all rows: the table itself, or, of the indexes that cover the query, the one with
+/// the shortest entries.
 pub(crate) fn whole(
     table: &TableDef,
     hints: &Hints,
@@ -407,9 +408,9 @@ pub(crate) fn whole(
     }
 }
 
-/// The access paths to the rows of a table that satisfy a conjunction of conditions, the apparently
-/// best one first. Others follow if only the data can decide which is better. `cover` tells how an
-/// index covers the query, if it does.
+/// The accesses to the rows of a table that satisfy a conjunction of conditions, the one that seems
+/// best first. There are others only if the data must decide which is better. `cover` returns how
+/// an index covers the query, if it does.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
@@ -433,7 +434,7 @@ pub(crate) fn choose_access(
     }
     let points =
         best.intervals.iter().all(Interval::is_point) && count(&best.intervals) < POINTS_MANY;
-    // A covering index reads no unnecessary rows, but many lookups may find few rows.
+    // A covering index reads no row in vain, but looking up many items may find few rows.
     let dear = best.cover.is_none() && (best.index.is_some() || best.has_list());
     let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
@@ -450,7 +451,7 @@ fn index_access(
 ) -> Access {
     let mut access = Access { index, ..Access::default() };
     let parts = access.parts(table);
-    // A unique index may have any number of rows with NULL.
+    // A unique index may have several rows with NULL.
     let mut nulls = false;
     for part in parts {
         if part.prefix.is_some() {
@@ -488,8 +489,8 @@ fn index_access(
     access
 }
 
-/// The rows of values that a list provides for the first columns of an index, for as many
-/// consecutive ones as possible.
+/// The rows of values that a list gives for the first columns of an index, for as many columns as
+/// possible.
 fn listed_rows(
     table: &TableDef,
     parts: &[IndexPart],
@@ -516,9 +517,9 @@ fn listed_rows(
     found.max_by_key(|rows| (rows.width(), std::cmp::Reverse(rows.count())))
 }
 
-/// The conditions of a source that an access implies if its values can be looked up exactly. These
-/// are the conditions from which its equalities and intervals come. It must be the only source,
-/// because the restrictions are derived again here.
+/// The conditions of a source that an access implies if its values can be looked up exactly: those
+/// from which its equalities and intervals come. The source must be the only one, because this
+/// function derives the restrictions again.
 pub(crate) fn answered(
     table: &TableDef,
     access: &Access,
@@ -530,8 +531,8 @@ pub(crate) fn answered(
         Interval::Listed(list, _) => list.collations().len() > 1,
         _ => false,
     };
-    // A list of rows may be looked up by only some of its columns, so its condition is checked
-    // again.
+    // The list may have rows of which only some columns are looked up, so its condition must be
+    // checked.
     let one = !access.intervals.is_empty() && !access.intervals.iter().any(is_of_rows);
     let looked_up = access.equal.len() + usize::from(one);
     for part in &access.parts(table)[..looked_up] {

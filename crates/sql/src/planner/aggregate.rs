@@ -1,4 +1,4 @@
-//! Aggregate functions in plans (`executor/aggregate` computes them).
+//! Aggregate functions as plans have them (`executor/aggregate` computes them).
 
 use spillway_types::Collation;
 use spillway_types::ColumnType;
@@ -102,7 +102,7 @@ pub(crate) struct Aggregate {
 }
 
 impl Aggregate {
-    /// The expressions that it evaluates for each row.
+    /// The expressions that the aggregate evaluates for each row.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(self.order.iter().map(|(expr, ..)| expr))
     }

@@ -8,7 +8,7 @@ use super::query_plan::{SelectPlan, SourceKind};
 use crate::catalog::TableDef;
 use crate::expression::{Context, Expr};
 
-/// The number of columns with a bit of their own.
+/// This many columns have a bit of their own.
 const COLUMNS: usize = 63;
 
 /// These columns of a table's rows, or whole rows if one of them has no bit.
@@ -39,7 +39,7 @@ pub(crate) fn columns_of<'e>(
             _ => {}
         });
     }
-    // After the columns comes the key, which is recorded anyway.
+    // The slot after the columns has the row's key. Reads of the key are recorded in any case.
     used.retain(|slot| *slot < table.columns.len());
     if all { ColumnsRead::ALL } else { columns_read(table, used) }
 }
@@ -56,8 +56,8 @@ pub(crate) fn note_columns(context: &Context<'_>, plan: &SelectPlan) {
     }
 }
 
-/// Whether two rows of this layout have equal values in the columns. Equal values are always stored
-/// as the same bytes.
+/// Whether two rows of the same layout have equal values in these columns. Equal values always have
+/// the same bytes.
 fn are_same(read: &ColumnsRead, old: &[u8], new: &[u8]) -> bool {
     let (Ok(old), Ok(new)) = (RowReader::new(old), RowReader::new(new)) else { return false };
     let mut columns = (0..COLUMNS).filter(|column| read.columns >> column & 1 == 1);

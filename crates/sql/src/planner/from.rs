@@ -21,13 +21,13 @@ use crate::privilege::TO_LOCK;
 pub(crate) struct From<'a, 'b> {
     pub(crate) binder: &'a mut Binder<'b>,
     pub(crate) sources: Vec<Source>,
-    /// Conditions of inner joins, and those of the WHERE clause.
+    /// The conditions of inner joins, and those of the WHERE clause.
     pub(crate) conditions: Vec<Expr>,
     pub(crate) width: usize,
     pub(crate) straight: bool,
     /// The tables and columns for which `*` stands.
     pub(crate) shown: Vec<(usize, usize)>,
-    /// Whether the query locks the rows of its tables, which needs separate privileges (NEED-4).
+    /// Whether the query locks rows of its tables, for which it needs further privileges (NEED-4).
     pub(crate) locks: bool,
 }
 
@@ -164,7 +164,7 @@ impl From<'_, '_> {
                     }
                     let joined = self.sources.len() - 1;
                     self.sources[joined].outer = Some(on);
-                    // Its columns may be NULL now.
+                    // After an outer join, the columns of this table may be NULL.
                     let alias = self.sources[joined].alias.clone();
                     for table in &mut self.binder.scope.tables {
                         if table.alias == alias {
@@ -179,8 +179,8 @@ impl From<'_, '_> {
         Ok(())
     }
 
-    /// The columns that `*` shows of a join: the join columns once, then the other columns of each
-    /// side.
+    /// The columns that `*` shows for a join: the columns of USING once, then the other columns of
+    /// each side.
     fn joined(
         &self,
         names: &[String],

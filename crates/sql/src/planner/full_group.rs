@@ -50,8 +50,8 @@ impl Grouped<'_> {
         Ok(())
     }
 
-    /// A column of this query that an expression of the query at `level` uses outside aggregates,
-    /// and whose value may differ within a group.
+    /// A column of this query that an expression of the query at `level` uses outside of aggregates
+    /// and that may differ within a group.
     fn stray(
         &self,
         expr: &Expr,

@@ -1,4 +1,5 @@
-//! The order and method in which sources are read, and where each condition is checked.
+//! Chooses the order in which sources are read, the access to each, and where each condition is
+//! checked.
 
 use std::sync::Arc;
 
@@ -51,8 +52,8 @@ pub(crate) fn arrange(
         let mut source = rest.remove(at);
         (source.access, source.others) = access;
         if !placed.is_empty() {
-            // For each row of the earlier sources, the access must be chosen by rules, not by the
-            // data.
+            // The access is used for each row of the earlier sources, so rules choose it in
+            // advance, and not the data each time.
             source.others.clear();
         }
         known.push(source.offset..source.offset + source.width);
@@ -73,9 +74,9 @@ pub(crate) fn arrange(
     placed
 }
 
-/// Whether an index can find rows by a condition. It cannot if a column is compared with another
-/// one whose values the index cannot look up. The whole index would then be read for each row of
-/// the earlier sources.
+/// Whether an index can find rows by a condition. It cannot if a column is compared with a column
+/// whose values the index cannot look up: for each row of the earlier sources, the whole index
+/// would be read.
 fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source]) -> bool {
     let Expr::Binary(op, a, b, _) = expr else { return true };
     let (Expr::Column(a), Expr::Column(b)) = (&**a, &**b) else { return true };
@@ -88,7 +89,7 @@ fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source
     !op.is_comparison() || (serves(*a, *b) && serves(*b, *a))
 }
 
-/// The type of a source's column, if the slot is one and the type is known.
+/// The type of the column in a slot, if the slot belongs to this source and the type is known.
 fn type_of(source: &Source, slot: usize) -> Option<&ColumnType> {
     let at = slot.checked_sub(source.offset)?;
     match &source.kind {
@@ -113,7 +114,7 @@ fn joins(expr: &Expr, source: &Source, filled: &dyn Fn(usize) -> bool) -> bool {
     hash_pair(expr, &own, filled).is_some()
 }
 
-/// The sides of an equality between a source and earlier ones, its own side first.
+/// The sides of an equality between a source and earlier ones, the source's own side first.
 fn hash_pair(
     expr: &Expr,
     own: &std::ops::Range<usize>,
@@ -131,7 +132,7 @@ fn hash_pair(
     }
 }
 
-/// Omits the sort if an index of the only table provides the order.
+/// If an index of the only table provides the order, uses that index and omits the sort.
 pub(crate) fn use_index_order(plan: &mut SelectPlan) {
     let [source] = plan.sources.as_mut_slice() else { return };
     if !plan.grouped && !plan.order.is_empty() && !plan.distinct {
@@ -139,8 +140,8 @@ pub(crate) fn use_index_order(plan: &mut SelectPlan) {
     }
 }
 
-/// Makes a source be read by an index that provides the given order, which is not empty. Returns
-/// whether there is one.
+/// Makes a source be read in the given order, which is not empty, if the table or an index provides
+/// it. Returns whether one does.
 pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -> bool {
     let SourceKind::Table(table) = &source.kind else { return false };
     if source.access.point && source.access.index.is_none() {
@@ -157,7 +158,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
             let Expr::Column(slot) = expr else { return None };
             let slot = slot.checked_sub(source.offset)?;
             let column = table.columns.get(slot)?;
-            // An index orders text by its column's collation, and the members of an ENUM by number.
+            // An index orders text by its column's collation, and ENUM values by their numbers.
             let fits = match &column.ty {
                 ColumnType::Enum(_) => member,
                 ty => !ty.is_text() || *collation == column.collation,
@@ -183,7 +184,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
                 ..Access::default()
             });
         let ways = std::iter::once(Access::default()).chain(indexes).filter(fits);
-        // The table's own order is preferred, and then a covering index.
+        // The table's own order is best, and a covering index is as good.
         match ways.min_by_key(|access| access.index.is_some() && access.cover.is_none()) {
             Some(found) => access = found,
             None => return false,
@@ -198,7 +199,7 @@ pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -
     is_ordered
 }
 
-/// Determines the columns of each table that are needed in these expressions or for the join.
+/// Determines which columns of each table these expressions, or the join itself, need.
 pub(crate) fn find_needed<'e>(sources: &mut [Source], expressions: impl Iterator<Item = &'e Expr>) {
     let mut used: Vec<usize> = Vec::new();
     let mut all = false;
@@ -229,7 +230,7 @@ pub(crate) fn find_needed<'e>(sources: &mut [Source], expressions: impl Iterator
     }
 }
 
-/// A source over one table for UPDATE and DELETE, with the conditions that its rows must satisfy.
+/// The source for an UPDATE or DELETE of one table, with the conditions that its rows must satisfy.
 pub(crate) fn plan_table(
     table: &Arc<TableDef>,
     alias: &str,

@@ -1,4 +1,4 @@
-//! Looks MIN and MAX up at the ends of an index instead of reading all rows.
+//! Finds MIN and MAX at the ends of an index instead of reading all rows.
 
 use spillway_types::ColumnType;
 use spillway_types::key;
@@ -9,8 +9,8 @@ use super::query_plan::{MinMaxAccess, MinMaxAccesses, SelectPlan, Source};
 use crate::catalog::TableDef;
 use crate::expression::Expr;
 
-/// The index ends that answer a query, if it needs only MIN and MAX values of one table and indexes
-/// provide them.
+/// The accesses to the ends of indexes that answer a query, if it consists only of MIN and MAX of
+/// one table's columns and indexes provide all of them.
 pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<MinMaxAccesses> {
     if !source.index_only || plan.aggregates.is_empty() {
         return None;
@@ -24,8 +24,9 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
         let [Expr::Column(slot)] = aggregate.args.as_slice() else { return None };
         let column = slot.checked_sub(source.offset).filter(|at| *at < table.columns.len())?;
         let of = &table.columns[column];
-        // Of values that are equal but not identical, any could be found. Members are compared by
-        // name, and times are shown in a time zone.
+        // The index must show the exact value: of several values that are equal but not identical,
+        // it might show any. Members are compared by name and not by number, and a TIMESTAMP is
+        // shown in a time zone.
         let told = key::is_exact(&of.ty, of.collation, None)
             && !matches!(of.ty, ColumnType::Enum(_) | ColumnType::Timestamp(_));
         if !told {
@@ -42,7 +43,7 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
     plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(MinMaxAccesses)
 }
 
-/// An access that finds the source's rows in the order of a column, and few rows that do not
+/// An access that finds the source's rows in the order of a column, and not many rows that do not
 /// satisfy the conditions.
 fn in_order_of(source: &Source, table: &TableDef, column: usize) -> Option<Access> {
     let fits = |access: &Access| {

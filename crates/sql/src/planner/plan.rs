@@ -1,4 +1,4 @@
-//! Planning: the order of tables, the index of each, and where each condition is checked.
+//! Plans queries: the parts of a SELECT, set operations, VALUES, order and limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,7 +95,7 @@ fn plan_here(
     Ok(plan)
 }
 
-/// A query around one in parentheses, with its own order and limit.
+/// A query that wraps a query in parentheses, for an order and a limit of its own.
 fn around(inner: QueryPlan) -> QueryPlan {
     QueryPlan {
         columns: inner.columns.clone(),
@@ -205,7 +205,7 @@ fn plan_body(
     }
 }
 
-/// A set operation over two queries.
+/// The plan of a set operation on two queries.
 fn plan_set(
     left: QueryPlan,
     right: QueryPlan,
@@ -300,7 +300,7 @@ fn order_by_result(
 }
 
 /// Binds FROM and WHERE. Returns the tables, the conditions, the width of a row, and whether the
-/// tables must keep their order.
+/// tables must be read in the order that is written.
 fn bind_from(
     binder: &mut Binder<'_>,
     select: &ast::Select,
@@ -329,10 +329,10 @@ fn bind_from(
     Ok((sources, conditions, width, straight))
 }
 
-/// Splits conditions into those that need no table and the others.
+/// Splits off the conditions that need no table.
 fn split_constant(conditions: Vec<Expr>, sources: &[Source]) -> (Vec<Expr>, Vec<Expr>) {
-    // A query without a table has no source to check a condition at, so all of them are checked
-    // before its one row, in the order of the WHERE clause.
+    // A query without tables has no source at which to check a condition. So all of its conditions
+    // are checked before its only row, in the order of the WHERE clause.
     conditions
         .into_iter()
         .partition(|expr| sources.is_empty() || (expr.reach() == 0 && available(expr, &|_| false)))
@@ -437,7 +437,7 @@ pub(crate) fn bind_count(binder: &mut Binder<'_>, expr: &ast::Expr) -> Result<Ex
     binder.bind(expr).map(|bound| bound.expr)
 }
 
-/// 1327: a name in a place where only a variable of a stored program is allowed.
+/// 1327: a name where only a variable of a stored program may be.
 #[cold]
 fn undeclared(name: &ast::Ident) -> SqlError {
     SqlError::new(1327, format!("Undeclared variable: {}", name.value))

@@ -65,8 +65,8 @@ pub(crate) fn project(
     Ok((columns, projections))
 }
 
-/// An expression's text as the name of its column, if the column was not named by its source text
-/// (`parser/names`).
+/// An expression's text, which names its column if the column has no alias and is not named by its
+/// source text (`parser/names`).
 fn shown(expr: &ast::Expr) -> String {
     expr.to_string().chars().take(256).collect()
 }
@@ -151,7 +151,7 @@ fn position(expr: &ast::Expr, columns: usize) -> Result<Option<usize>> {
     let ast::Expr::Value(value) = expr else { return Ok(None) };
     let ast::Value::Number(text, _) = &value.value else { return Ok(None) };
     match text.parse::<usize>() {
-        // A number with a fraction is a constant, not a position.
+        // A number with a fraction is a constant and no position.
         Err(_) if !text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(None),
         Ok(at) if (1..=columns).contains(&at) => Ok(Some(at - 1)),
         _ => Err(SqlError::unknown_column(text, "order clause")),
@@ -167,7 +167,7 @@ pub(crate) fn order_by(
     order
         .iter()
         .map(|by| {
-            // An alias of the result takes precedence over a column of the tables.
+            // An alias of a result column takes precedence over a column of the tables.
             let alias = match &by.expr {
                 ast::Expr::Identifier(ident) => {
                     columns.iter().position(|column| column.name.eq_ignore_ascii_case(&ident.value))

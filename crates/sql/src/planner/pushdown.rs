@@ -24,8 +24,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
         }
         _ => None,
     };
-    // The type as which ENUM, SET and BIT are compared is not known here, nor is the session's time
-    // zone.
+    // Whether a column's stored value is what is compared. For ENUM, SET and BIT that depends on
+    // the other side, and for TIMESTAMP on the session's time zone, which is not known here.
     let plain = |column: usize| {
         !matches!(
             table.columns[column].ty,
@@ -74,8 +74,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
     }
 }
 
-/// Splits the conditions of a source into tests and the rest. For a source that is `alone`, also
-/// determines the tests that its accesses imply.
+/// Splits the conditions of a source into tests and other conditions. If the source is `alone`,
+/// also determines the tests that its accesses imply.
 fn split(source: &mut Source, alone: bool) {
     let SourceKind::Table(table) = &source.kind else {
         source.rest.clone_from(&source.filters);
@@ -83,7 +83,7 @@ fn split(source: &mut Source, alone: bool) {
     };
     source.versions = table.versions.clone();
     if source.outer.is_some() {
-        // Its conditions also apply to rows that were not found.
+        // These conditions also apply to the row of NULLs that stands for a missing row.
         source.rest.clone_from(&source.filters);
         return;
     }
@@ -106,15 +106,15 @@ fn split(source: &mut Source, alone: bool) {
     }
 }
 
-/// Makes the tests of a query's sources run over stored rows, and also the query itself if
-/// possible.
+/// Makes conditions of a query's sources run as tests over stored rows, and also the rest of the
+/// query if possible.
 pub(crate) fn push_down(plan: &mut SelectPlan) {
     let alone = plan.sources.len() == 1;
     plan.sources.iter_mut().for_each(|source| split(source, alone));
     plan.direct = direct(plan);
 }
 
-/// The direct execution of a query, if it allows one.
+/// How the query runs directly over stored rows, if it can.
 fn direct(plan: &SelectPlan) -> Option<Direct> {
     let [source] = plan.sources.as_slice() else { return None };
     let SourceKind::Table(table) = &source.kind else { return None };
@@ -132,7 +132,7 @@ fn direct(plan: &SelectPlan) -> Option<Direct> {
     }
     if !plan.grouped {
         let columns = plan.projections.iter().map(column).collect::<Option<Vec<usize>>>()?;
-        // A TIMESTAMP is shown in the session's time zone.
+        // A TIMESTAMP must be converted to the session's time zone before it is shown.
         let shifted = |at: &usize| matches!(table.columns[*at].ty, ColumnType::Timestamp(_));
         if columns.iter().any(shifted) {
             return None;
@@ -146,7 +146,7 @@ fn direct(plan: &SelectPlan) -> Option<Direct> {
     if plan.distinct {
         return None;
     }
-    // Projections may use only totals, because a column would need a row, and no row is kept.
+    // Projections may use totals only: a column would need a row, and no row is kept.
     let totals_alone = |expr: &Expr| {
         let mut alone = true;
         expr.walk(&mut |e| match e {
@@ -168,8 +168,8 @@ fn direct(plan: &SelectPlan) -> Option<Direct> {
     totals(plan, table, column).map(Direct::Totals)
 }
 
-/// The columns that a query's aggregates count or sum, if they do nothing else; `None` for an
-/// aggregate that counts rows.
+/// The columns that a query's aggregates count or sum, if they do nothing else. `None` in place of
+/// a column counts rows.
 fn totals(
     plan: &SelectPlan,
     table: &TableDef,
@@ -201,7 +201,7 @@ fn totals(
         .collect::<Option<Vec<_>>>()
 }
 
-/// How the rows of these columns are sorted and made distinct, if needed.
+/// How the rows of these columns are ordered and made distinct, if they must be.
 fn gathering(
     plan: &SelectPlan,
     table: &TableDef,
@@ -209,7 +209,7 @@ fn gathering(
     sorted: bool,
     column: impl Fn(&Expr) -> Option<usize>,
 ) -> Option<Gathering> {
-    // The comparison of these types depends on more than the stored value.
+    // Values of other types are compared by more than their stored form.
     let plain = |at: &usize| {
         !matches!(
             table.columns[*at].ty,

@@ -24,12 +24,12 @@ pub(crate) struct QueryPlan {
     pub(crate) offset: Option<Expr>,
     /// Whether the rows beyond the limit are counted, for FOUND_ROWS(): SQL_CALC_FOUND_ROWS.
     pub(crate) counted: bool,
-    /// The number of slots of the enclosing query that it needs.
+    /// How many slots of the enclosing query the query needs.
     pub(crate) outer_reach: usize,
     pub(crate) correlated: bool,
-    /// The number of enclosing queries, whose rows it may read.
+    /// The number of enclosing queries. The query may read their rows.
     pub(crate) depth: usize,
-    /// Identifies the plan, for the cache of results.
+    /// The plan's number, by which results are cached.
     pub(crate) id: usize,
 }
 
@@ -53,9 +53,9 @@ impl QueryPlan {
         }
     }
 
-    /// Whether the query returns only constants, or stored columns or totals of one table's rows,
-    /// without calls. It then takes long only if it reads many rows, and it reports that
-    /// (`check_now_and_then`).
+    /// Whether the query returns only constants, or only stored columns or totals of one table's
+    /// rows, and calls no function. Then it takes long only if it reads many rows, and it reports
+    /// that itself (`check_now_and_then`).
     pub(crate) fn is_brief(&self) -> bool {
         let QueryBody::Select(select) = &self.body else { return false };
         let plain = |exprs: &[Expr]| exprs.iter().all(Expr::is_plain);
@@ -70,8 +70,8 @@ impl QueryPlan {
         rows && plain(&select.projections) && plain(&select.constant)
     }
 
-    /// Refuses text in another character set among the columns, because their readers would not
-    /// know the set.
+    /// Refuses columns of text in another character set, because readers of the query's result
+    /// would not know the set.
     pub(crate) fn refuse_charsets(&self) -> Result<()> {
         match &self.body {
             QueryBody::Select(select) => select.projections.iter().try_for_each(refuse_charset),
@@ -101,13 +101,13 @@ impl QueryPlan {
         }
     }
 
-    /// The literal of bytes that a column is.
+    /// The literal of bytes that a column consists of, if it does.
     pub(crate) fn literal_bytes(&self, at: usize) -> Option<&Expr> {
         let QueryBody::Select(select) = &self.body else { return None };
         select.projections.get(at).filter(|expr| matches!(expr, Expr::Const(Value::Bytes(_))))
     }
 
-    /// Makes a column that is a literal of bytes another literal.
+    /// Replaces a column that is a literal of bytes by another literal.
     pub(crate) fn replace_literal_bytes(&mut self, at: usize, with: &Typed) {
         if self.literal_bytes(at).is_none() {
             return;
@@ -118,7 +118,7 @@ impl QueryPlan {
         }
     }
 
-    /// Makes numbers of an ENUM's or SET's members in a column.
+    /// If a column is an ENUM or SET, makes it the numbers of the members.
     pub(crate) fn count_members(&mut self, at: usize) {
         let (Some(column), QueryBody::Select(select)) = (self.columns.get_mut(at), &mut self.body)
         else {
@@ -153,8 +153,7 @@ pub(crate) struct SelectPlan {
     /// The sources, in the order in which they are read.
     pub(crate) sources: Vec<Source>,
     pub(crate) width: usize,
-    /// The conditions that need no row of the sources. These are all conditions if there is no
-    /// source.
+    /// The conditions that need no row of a source. If there is no source, all conditions are here.
     pub(crate) constant: Vec<Expr>,
     pub(crate) grouped: bool,
     pub(crate) group: Vec<(Expr, Collation)>,
@@ -165,10 +164,10 @@ pub(crate) struct SelectPlan {
     pub(crate) collations: Vec<Collation>,
     pub(crate) distinct: bool,
     pub(crate) order: Vec<(Expr, bool, Collation)>,
-    /// Whether the sources already provide the rows in order.
+    /// Whether the sources provide the rows in order.
     pub(crate) ordered: bool,
     pub(crate) lock: Option<(LockMode, LockWait)>,
-    /// How the query runs without building the values of rows, if possible.
+    /// How the query runs over stored rows without decoding them, if it can.
     pub(crate) direct: Option<Direct>,
 }
 
@@ -178,48 +177,51 @@ pub(crate) struct Source {
     pub(crate) kind: SourceKind,
     pub(crate) alias: String,
     pub(crate) offset: usize,
-    /// The number of columns, plus one for the key of a stored table's row.
+    /// The number of columns, plus one for the row's key if the table is stored.
     pub(crate) width: usize,
     pub(crate) access: Access,
-    /// Other access paths, if the data must decide which is best.
+    /// Other accesses, if the data must decide which one is best.
     pub(crate) others: Vec<Access>,
     /// The table's index hints.
     pub(crate) hints: Hints,
-    /// For an outer join: the conditions that its rows must satisfy to be joined.
+    /// For an outer join: the conditions under which this source's rows are joined.
     pub(crate) outer: Option<Vec<Expr>>,
     /// The conditions that a row must satisfy once this source is joined.
     pub(crate) filters: Vec<Expr>,
-    /// The filters that are checked on the stored row, unless it is locked. `rest` has the others.
+    /// The filters that are checked on the stored row, unless rows are locked. `rest` has all other
+    /// filters.
     pub(crate) tests: Vec<Test>,
     pub(crate) rest: Vec<Expr>,
-    /// How a stored table's rows are read.
+    /// How to read the rows of a stored table.
     pub(crate) versions: Arc<Versions>,
-    /// The columns that are needed; `None` means all.
+    /// The columns that are needed; `None` for all.
     pub(crate) needed: Option<Vec<usize>>,
-    /// Whether an index with all these columns may be read without the rows.
+    /// Whether an index that has all needed columns may be read instead of the rows.
     pub(crate) index_only: bool,
-    /// Whether a change of several tables only reads this one. Its rows are then locked in shared
+    /// Whether a change of several tables only reads this one. Then its rows are locked in shared
     /// mode.
     pub(crate) shared: bool,
-    /// The equalities with earlier sources by which the rows of a completely read source are found.
+    /// The equalities with earlier sources by which rows are looked up if the source is read
+    /// completely.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
 }
 
 impl Source {
     /// How an index of the source's table covers the needed columns, if it does and may be read
-    /// without the rows.
+    /// instead of the rows.
     pub(crate) fn cover(&self, table: &TableDef, index: usize) -> Option<Cover> {
         let needed = self.needed.as_ref().filter(|_| self.index_only)?;
         Cover::of(table, index, needed)
     }
 
-    /// The conditions that its rows must satisfy, to be joined and after the join.
+    /// The conditions on the source's rows, those of an outer join included.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &Expr> {
         self.filters.iter().chain(self.outer.iter().flatten())
     }
 
     /// Whether the source is at most one row, which is looked up by its whole primary key before
-    /// anything else is evaluated. Evaluating that key has no side effects and may be repeated.
+    /// anything else is evaluated. The values of that key have no side effects, and may be
+    /// evaluated again.
     pub(crate) fn looks_up(&self) -> bool {
         let access = &self.access;
         access.index.is_none() && access.point && access.equal.iter().all(Expr::is_constant)
@@ -257,7 +259,7 @@ pub(crate) enum Test {
     Any(Vec<Test>),
 }
 
-/// How a query of one table produces its result without building the values of rows.
+/// How a query of one table produces its result without decoding rows.
 #[derive(Debug)]
 pub(crate) enum Direct {
     /// These columns, unchanged.
@@ -266,20 +268,20 @@ pub(crate) enum Direct {
     Gathered(Gathering),
     /// Totals of columns; `None` counts rows.
     Totals(Vec<Option<usize>>),
-    /// MIN and MAX values of columns, which are found at ends of indexes.
+    /// MIN and MAX of columns, found at the ends of indexes.
     Ends(MinMaxAccesses),
 }
 
-/// The columns to gather from a table's rows, and the order of the result.
+/// The columns that are gathered from a table's rows, and the order of the result.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     /// The result columns, followed by others that the order needs.
     pub(crate) columns: Vec<usize>,
     /// The number of result columns.
     pub(crate) shown: usize,
-    /// The order, by positions among the columns; empty if rows need no order.
+    /// The order, by positions among the columns; empty if the rows need none.
     pub(crate) order: Vec<OrderColumn>,
-    /// The collations by which rows are made distinct, if they are.
+    /// The collations under which rows are made distinct, if they are.
     pub(crate) once: Option<Vec<Collation>>,
 }
 
@@ -292,8 +294,8 @@ pub(crate) struct OrderColumn {
 }
 
 impl Gathering {
-    /// Whether rows with equal result columns are those that are equal in the order, so they are
-    /// adjacent in it.
+    /// Whether the order makes equal rows adjacent: rows are equal in all result columns exactly if
+    /// the order ranks them as equal.
     pub(crate) fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
         let of = |place| self.order.iter().find(|key| key.place == place);
         self.order.iter().all(|key| key.place < self.shown)
@@ -301,11 +303,11 @@ impl Gathering {
     }
 }
 
-/// For each of a query's MIN and MAX aggregates, the access that finds its value.
+/// For each MIN or MAX of a query, the access that finds its value.
 #[derive(Debug)]
 pub(crate) struct MinMaxAccesses(pub(crate) Vec<MinMaxAccess>);
 
-/// The first row of an access that meets the conditions and is not NULL in the column has the
+/// The first row of the access that satisfies the conditions and is not NULL in the column has the
 /// value.
 #[derive(Debug)]
 pub(crate) struct MinMaxAccess {

@@ -7,33 +7,35 @@ use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::privilege::Needs;
 
-/// The scope in which a binder asks for an example value of a parameter, by its number. How the
-/// parameter is compared depends on the value's type.
+/// The scope name with which a binder asks its [`VariableLookup`] for an example value of a
+/// parameter, by its number. How the parameter is compared depends on the value's type.
 pub(crate) const PARAMETERS: &str = "?";
 
-/// The scope in which a binder reports that a parameter, given by its number, is compared with a
-/// date and time. A value that is not one is refused before the statement runs.
+/// The scope name with which a binder tells its [`VariableLookup`] that a parameter, given by its
+/// number, is compared with a date and time. The statement is then refused before it runs if the
+/// parameter's value is none.
 pub(crate) const MOMENTS: &str = "moments";
 
-/// As [`MOMENTS`], if the parameter is compared only with dates without a time.
+/// As [`MOMENTS`], if the parameter is compared only with dates.
 pub(crate) const DAYS: &str = "days";
 
-/// The scope in which planning asks for differences from the usual treatment of string literals:
-/// the collation by which they are compared, and, by the name `escape`, whether LIKE has no default
+/// The scope name with which planning asks how string literals are treated differently from usual:
+/// by which collation they are compared, and, under the name `escape`, whether LIKE has no default
 /// escape character.
 pub(crate) const LITERALS: &str = "literals";
 
-/// The scope in which planning asks whether grouped queries must obey ONLY_FULL_GROUP_BY.
+/// The scope name with which planning asks whether grouped queries must obey ONLY_FULL_GROUP_BY.
 pub(crate) const FULL_GROUP_BY: &str = "full group by";
 
-/// The scope in which planning asks whether covering indexes may be read without the rows.
+/// The scope name with which planning asks whether covering indexes may be read instead of the
+/// rows.
 pub(crate) const INDEX_ONLY: &str = "index only";
 
-/// Looks up the value of a variable or parameter for a binder.
+/// Gives a binder the value of a variable or parameter, by a scope and a name.
 pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 
-/// The catalog by which a binder resolves names, and the list to which it adds each needed
-/// privilege.
+/// The catalog in which a binder resolves names, and the list to which it adds the privileges that
+/// the statement needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) catalog: &'a Catalog,
@@ -42,7 +44,7 @@ pub(crate) struct Names<'a> {
     pub(crate) needs: &'a Needs<'a>,
 }
 
-/// A column that a scope offers.
+/// A column in scope.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
     pub(crate) name: String,
@@ -54,16 +56,17 @@ pub(crate) struct ScopeColumn {
     pub(crate) flags: ColumnFlags,
 }
 
-/// A table that a scope offers.
+/// A table in scope.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
     pub(crate) db: String,
     pub(crate) alias: String,
     pub(crate) name: String,
     pub(crate) columns: Vec<ScopeColumn>,
-    /// The slot of its first column.
+    /// The slot of the table's first column.
     pub(crate) offset: usize,
-    /// Whether a statement changes this table. It then needs SELECT only if it reads a column.
+    /// Whether the statement changes this table. Then it needs SELECT only if it reads a column of
+    /// it.
     pub(crate) changed: bool,
 }
 

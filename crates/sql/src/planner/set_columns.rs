@@ -8,10 +8,10 @@ use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed, common_collation, merge_types};
 
-/// A column of a set operation, of the columns that its sides have there.
+/// A column of a set operation, from the columns of its two sides.
 ///
 /// # Errors
-/// 1235 for times beside dates.
+/// 1235 if one side is a time and the other a date.
 pub(super) fn set_column(left: &QueryPlan, right: &QueryPlan, at: usize) -> Result<ResultColumn> {
     let (a, b) = (&left.columns[at], &right.columns[at]);
     let [mut x, mut y] = [left, right].map(|side| typed(side, at));
@@ -53,8 +53,9 @@ fn typed(plan: &QueryPlan, at: usize) -> Typed {
     }
 }
 
-/// BINARY of the longer side, whose values are filled with zeros, where one side is of a fixed
-/// length and the other is, or is a number, a date or a member; `None` for other columns.
+/// BINARY of the longer side's length, if one side has a fixed length and the other has one, too,
+/// or is a number, a date or a member. Shorter values are filled with zeros. `None` for other
+/// columns.
 fn filled(left: &QueryPlan, right: &QueryPlan, at: usize) -> Option<ColumnType> {
     let is_fixed = |plan: &QueryPlan| {
         matches!(plan.columns[at].column_type, ColumnType::Binary(_) | ColumnType::Char(_))
@@ -66,8 +67,8 @@ fn filled(left: &QueryPlan, right: &QueryPlan, at: usize) -> Option<ColumnType> 
     (1..=255).contains(&len).then_some(ColumnType::Binary(len))
 }
 
-/// The most bytes of the text of a column's values; `None` where their length varies, and where it
-/// is not known: that of expressions is not.
+/// The most bytes of a column's values as text. `None` if the values have no such bound, or if it
+/// is not known, as for expressions.
 fn bytes_most(plan: &QueryPlan, at: usize) -> Option<u32> {
     let column = &plan.columns[at];
     if let QueryBody::Select(select) = &plan.body {

@@ -33,14 +33,14 @@ pub(crate) enum StoredClause<'n> {
     Check(&'n str),
 }
 
-/// The things that a stored expression may not refer to.
+/// What a stored expression may not refer to.
 enum Foreign {
     Query,
     Variable,
     Function(String),
 }
 
-/// The functions that MySQL refuses in a DEFAULT, because they have side effects or report on the
+/// The functions that MySQL refuses in a DEFAULT: they have side effects, or report on the
 /// session's last statements.
 const NOT_IN_DEFAULT: [&str; 12] = [
     "benchmark",
@@ -224,7 +224,7 @@ pub(crate) fn bind_check(
     })
 }
 
-/// Calls `body` with a binder that has neither tables nor variables.
+/// Calls `body` with a binder that knows neither tables nor variables.
 pub(crate) fn alone<T>(
     catalog: &Catalog,
     body: impl FnOnce(&mut Binder<'_>) -> Result<T>,

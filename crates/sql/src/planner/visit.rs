@@ -5,9 +5,9 @@ use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SourceKind};
 use crate::expression::Expr;
 
 impl QueryPlan {
-    /// Calls `visit` with every expression of this query, of its derived tables and of theirs, but
-    /// not with the parts of an expression. Each comes with the level of its query, which is the
-    /// number of enclosing queries.
+    /// Calls `visit` with every expression of this query, of its derived tables and of the derived
+    /// tables of these, but not with parts of expressions. Each comes with the level of its query:
+    /// the number of queries that enclose it.
     pub(crate) fn expressions(&self, visit: &mut dyn FnMut(usize, &Expr)) {
         self.expressions_at(self.depth, visit);
     }

@@ -5,11 +5,12 @@
 //! and the subquery reads the value as an outer column. Levels are numbered as in MySQL, from 0 for
 //! the outermost query.
 //!
-//! Some clauses, such as WHERE, may not have aggregates. If the subquery is in such a clause of the
-//! query at the argument's level, the aggregate belongs to the nearest query between that level and
-//! the subquery that may have it, or else to the subquery itself. Error 1111 refuses an aggregate
-//! that no query may have, and an aggregate inside the argument of another aggregate of the same
-//! level or of a level further out.
+//! Some clauses, such as WHERE, may not have aggregates. So the query with the argument's columns
+//! may be unable to take the aggregate, because the subquery is in such a clause of that query.
+//! Then the aggregate belongs to the nearest query between that one and the subquery that may have
+//! it, or else to the subquery itself. Error 1111 refuses an aggregate that no query may have, and
+//! an aggregate inside the argument of another aggregate of the same level or of a level further
+//! out.
 
 use spillway_types::Collation;
 use sqlparser::ast;
@@ -20,7 +21,7 @@ use crate::expression::{Expr, Typed};
 use crate::planner::aggregate::{Aggregate, AggregateKind};
 use crate::planner::literals::literal;
 
-/// An aggregate as written in the statement.
+/// An aggregate as the statement writes it.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenAggregate<'e> {
     pub(super) kind: AggregateKind,
@@ -35,12 +36,12 @@ impl Binder<'_> {
         Binder::chain(self.parent).count()
     }
 
-    /// Records a column named here, of the query `depth` levels out, for the aggregate whose
-    /// argument contains it.
+    /// Records that a column of the query `depth` levels out is named here, for the aggregate whose
+    /// argument contains it, if there is one.
     pub(super) fn note_column(&self, depth: usize) {
         let mut chain = Binder::chain(Some(self)).enumerate();
         let around = chain.find_map(|(up, binder)| Some((up, binder, binder.argument.get()?)));
-        // A column of a subquery within the argument is not a column of the argument.
+        // A column that belongs to a subquery within the argument is not a column of the argument.
         if let Some((up, binder, mut argument)) = around
             && up <= depth
         {
@@ -49,8 +50,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Records an aggregate for the aggregate whose argument contains it: its level, and the level
-    /// in its own argument.
+    /// Records an aggregate for the aggregate whose argument contains it, if there is one: its
+    /// level, and the level of the aggregates in its own argument.
     fn note_aggregate(&self, level: usize, within: Option<usize>) {
         let around = Binder::chain(Some(self)).find_map(|b| Some((b, b.argument.get()?)));
         if let Some((binder, mut argument)) = around {
@@ -60,8 +61,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The number of levels from here out to the query to which an aggregate belongs, given the
-    /// level of its argument.
+    /// How many levels further out the query is to which an aggregate belongs. `column` is the
+    /// level of the argument's columns.
     fn home(&self, column: Option<usize>) -> Result<usize> {
         let own = self.level();
         let here = self.aggregates_allowed.then_some(0);
@@ -99,7 +100,7 @@ impl Binder<'_> {
         self.note_aggregate(level, argument.aggregate);
         let Some(home) = Binder::chain(Some(self)).nth(depth) else { return Err(misplaced()) };
         if depth > 0 {
-            // Its columns are resolved again in the scope of that query.
+            // The aggregate's columns are resolved again, in the scope of that query.
             aggregate = home.twin().aggregate_here(written)?.0;
         }
         let (ty, collation) = (aggregate.ty.clone(), aggregate.collation);

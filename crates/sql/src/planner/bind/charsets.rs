@@ -1,4 +1,4 @@
-//! Introducers, CONVERT(... USING ...), and where their text may be used.
+//! Introducers, CONVERT(... USING ...), and where text in another character set may be used.
 
 use spillway_types::{Collation, Value};
 use sqlparser::ast;
@@ -11,7 +11,7 @@ use crate::expression::{
 use crate::planner::literals::literal;
 
 impl Binder<'_> {
-    /// Binds an expression whose text is UTF-8.
+    /// Binds an expression whose result is text in UTF-8, or no text.
     ///
     /// # Errors
     /// 1235 for text in another character set, and the errors of binding.
@@ -36,7 +36,7 @@ impl Binder<'_> {
             | S::Sha2
             | S::ToBase64
             | S::Ascii => in_bytes(self.bind_any(expr)?),
-            // These results do not depend on the character set.
+            // The results of these functions do not depend on the character set.
             S::CharLength | S::CharacterLength | S::Isnull => self.bind_any(expr)?,
             _ => self.bind(expr)?,
         };
@@ -90,7 +90,7 @@ impl Binder<'_> {
     }
 
     /// Binds the sides of a comparison. A constant in another character set is compared as UTF-8 if
-    /// the other side's collation takes precedence. That holds for a column and for a text that
+    /// the other side's collation takes precedence, which is so for a column, and for a text that
     /// only UTF-8 can represent.
     pub(super) fn sides(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<[Typed; 2]> {
         let (a, b) = (self.bind_any(left)?, self.bind_any(right)?);

@@ -25,12 +25,13 @@ use crate::expression::{
 use crate::names;
 use crate::parser::on_enough_stack;
 
-/// The levels found in the argument of an aggregate, each the innermost of its kind.
+/// What was found in the argument of an aggregate. Of each kind, the level of the innermost query
+/// counts.
 #[derive(Clone, Copy, Default)]
 struct AggregateArgument {
-    /// The level of columns whose queries enclose the aggregate.
+    /// The level of the columns that belong to queries outside of the argument.
     column: Option<usize>,
-    /// The level of queries to which inner aggregates belong.
+    /// The level of the queries to which inner aggregates belong.
     aggregate: Option<usize>,
 }
 
@@ -41,16 +42,16 @@ pub(crate) struct Binder<'a> {
     pub(crate) parent: Option<&'a Binder<'a>>,
     /// The visible common table expressions.
     pub(crate) ctes: Vec<(String, Arc<query_plan::QueryPlan>)>,
-    /// The names of result columns that HAVING and ORDER BY may use.
+    /// The result columns whose names HAVING and ORDER BY may use.
     pub(crate) aliases: Vec<(String, Typed)>,
-    /// The aggregates of this query, including those in its subqueries. Their values are in the
-    /// slots from `aggregate_base` on.
+    /// The aggregates that belong to this query, also those of its subqueries. Their values are in
+    /// the slots from `aggregate_base` on.
     pub(crate) aggregates: RefCell<Vec<Aggregate>>,
     pub(crate) aggregate_base: usize,
     pub(crate) aggregates_allowed: bool,
     /// The levels found so far in the argument of the aggregate that is being bound.
     argument: Cell<Option<AggregateArgument>>,
-    /// The largest slot of an enclosing query found so far, plus one.
+    /// The largest slot of the enclosing query that was found so far, plus one.
     pub(crate) outer_reach: Cell<usize>,
     /// Whether any column of an enclosing query was found.
     pub(crate) correlated: Cell<bool>,
@@ -60,14 +61,13 @@ pub(crate) struct Binder<'a> {
     keeps_truth: bool,
     /// The table of an INSERT ... ON DUPLICATE KEY UPDATE, for which VALUES() may be used.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
-    /// The number of copied parts of expressions, which are in the query once and in its plan
-    /// several times.
+    /// How many parts of expressions the plan has more often than the query.
     copied: Cell<usize>,
 }
 
-/// The most parts of expressions that the plan of one query may have in addition to those written
-/// in the query. A BETWEEN has its operand twice in the plan. So without a limit, 40 nested ones
-/// would fill any memory.
+/// The most parts of expressions that the plan of one query may have in addition to those of the
+/// query. For example, a BETWEEN has its operand twice in the plan, so without a limit 40 nested
+/// ones would fill any memory.
 const COPIED_MAX: usize = 1 << 18;
 
 fn boxed(expr: Expr) -> Box<Expr> {
@@ -177,7 +177,8 @@ impl<'a> Binder<'a> {
         Err(SqlError::unknown_column(&path.join("."), self.place))
     }
 
-    /// Checks the SELECT privilege for the table of a change of which a column is read (NEED-3).
+    /// Checks the SELECT privilege for a table that the statement changes, because a column of it
+    /// is read (NEED-3).
     fn ask_to_read(&self, table: &ScopeTable) -> Result<()> {
         if !table.changed {
             return Ok(());
@@ -185,7 +186,7 @@ impl<'a> Binder<'a> {
         self.names.needs.ask(&["SELECT"], (table.db.clone(), table.name.clone()))
     }
 
-    /// Counts that the plan has `times` more copies of an expression than the query.
+    /// Counts that the plan has an expression `times` more often than the query.
     ///
     /// # Errors
     /// 3170 if there are too many.
@@ -200,8 +201,8 @@ impl<'a> Binder<'a> {
         Err(SqlError::new(3170, text))
     }
 
-    /// Records that this query and those in between read a slot of the query `depth` levels out.
-    /// They then run again for each row of that query.
+    /// Records that this query and the ones up to the query `depth` levels out read a slot of that
+    /// query. So they run again for each of its rows.
     fn note_outer(&self, depth: usize, slot: usize) {
         for (up, binder) in Binder::chain(Some(self)).take(depth).enumerate() {
             binder.correlated.set(true);
@@ -215,8 +216,8 @@ impl<'a> Binder<'a> {
         std::iter::successors(first, |binder| binder.parent)
     }
 
-    /// Records a derived table of this query or of an enclosing one. All queries in between then
-    /// depend on the same outer columns as the table.
+    /// Records that this query reads a derived table, which may be that of an enclosing query. All
+    /// queries in between then depend on the outer columns on which the table depends.
     pub(crate) fn depends(&self, plan: &query_plan::QueryPlan) {
         if !plan.correlated {
             return;

@@ -1,7 +1,8 @@
 //! Comparisons of values and of rows, and lists of them.
 //!
-//! A comparison of rows is bound as comparisons of their parts, each with its own conversions and
-//! collation. So indexes serve a comparison of rows as they serve comparisons of values.
+//! A comparison of rows is bound as comparisons of their parts, each with conversions and a
+//! collation of its own. So indexes serve a comparison of rows in the same way as comparisons of
+//! values.
 
 use smallvec::SmallVec;
 use spillway_types::{Collation, Value};
@@ -43,7 +44,7 @@ fn operands(wanted: usize) -> SqlError {
     SqlError::new(1241, format!("Operand should contain {wanted} column(s)"))
 }
 
-/// The subquery, if the expression is one.
+/// The query, if the expression is a subquery.
 fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
     match expr {
         ast::Expr::Nested(inner) => subquery_of(inner),
@@ -112,7 +113,8 @@ impl Binder<'_> {
         self.subquery(query, Ask::Row(op), parts, width)
     }
 
-    /// Pairs the parts of two rows, or two values, in the forms in which they are compared.
+    /// Pairs the parts of two rows, or two values, each converted to the form in which it is
+    /// compared.
     fn pairs(
         &mut self,
         left: &ast::Expr,
@@ -141,8 +143,8 @@ impl Binder<'_> {
     }
 
     /// Whether a value, or a row, is in a list. Each item is compared with the left side
-    /// separately, so the left side may need several forms, as an ENUM does for texts and numbers.
-    /// Each form has its own list.
+    /// separately, and the left side may need another form for it, as an ENUM does for texts and
+    /// for numbers. Items for which the left side has the same form are in one list.
     pub(super) fn in_list(
         &mut self,
         expr: &ast::Expr,
@@ -210,9 +212,9 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Converts the values of a CASE to the forms in which they are compared with its operand.
-    /// Returns the operand and the collation. An operand that needs several forms is compared in
-    /// each branch; the returned operand is then `None`.
+    /// Converts the operand and the values of a CASE to the forms in which they are compared.
+    /// Returns the operand and the collation. If the operand needs several forms, each branch
+    /// becomes a comparison, and the returned operand is `None`.
     pub(super) fn cases(
         &self,
         operand: Typed,
@@ -244,13 +246,14 @@ impl Binder<'_> {
     }
 }
 
-/// The parts of rows, one row after another, each in the form in which its collation compares it.
+/// The parts of rows, one row after another. Each is converted to the form that its collation
+/// compares.
 fn texts_of(parts: Vec<Typed>, collations: &[Collation]) -> Result<Vec<Typed>> {
     let parts = parts.into_iter().zip(collations.iter().cycle());
     parts.map(|(part, collation)| part.bytes_as_text(*collation)).collect()
 }
 
-/// Whether any of some conditions holds, as a tree that is as flat as it can be.
+/// A condition that holds if any of these does, as a tree of the least depth.
 fn any_of(mut conditions: Vec<Expr>) -> Expr {
     match conditions.len() {
         0 => Expr::Const(Value::from(false)),
@@ -276,8 +279,8 @@ fn binary(op: Op, a: &Expr, b: &Expr, collation: Collation) -> Expr {
     Expr::Binary(op, boxed(a.clone()), boxed(b.clone()), collation)
 }
 
-/// A comparison of rows. Equal rows are equal in all parts. For other comparisons, the first
-/// differing parts decide.
+/// A comparison of rows. For = and <>, all parts are compared. For the other operators, the first
+/// parts that differ decide.
 fn compare_rows(op: Op, pairs: &[(Expr, Expr, Collation)]) -> Expr {
     let both = |op, a, b| Expr::Binary(op, boxed(a), boxed(b), Collation::Binary);
     let part = |op, (a, b, collation): &(Expr, Expr, Collation)| binary(op, a, b, *collation);
