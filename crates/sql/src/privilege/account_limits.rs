@@ -1,5 +1,4 @@
-//! The use that accounts have made of their limits, and the accounts that are blocked after failed
-//! logins.
+//! What accounts have used of their limits, and which accounts are blocked after failed logins.
 //!
 //! Both are in memory only, as in MySQL: a restart resets them. Times are those of the instance's
 //! clock.
@@ -42,7 +41,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The resource use of one account.
 #[derive(Default)]
 struct Used {
-    /// The number of current connections.
+    /// The number of connections that the account has now.
     connected: u64,
     hour: Option<Hour>,
     /// The number of consecutive failed logins.
@@ -50,7 +49,7 @@ struct Used {
     blocked_at: Option<Duration>,
 }
 
-/// The counts of one hour.
+/// The counts of an account's current hour.
 struct Hour {
     begun: Duration,
     queries: u64,
@@ -75,7 +74,7 @@ impl Used {
     }
 }
 
-/// The counts of an account to reset once a statement about accounts has committed.
+/// Counts to reset once a statement about accounts has committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Forget {
     /// The counts of the current hour of the account with this number.
@@ -91,7 +90,7 @@ pub(crate) struct AccountUse {
     used: Mutex<HashMap<u64, Used>>,
 }
 
-/// A connection of an account. Dropping it ends it.
+/// A connection that counts for an account until this is dropped.
 pub(crate) struct Connected {
     accounts: Arc<AccountUse>,
     id: u64,
@@ -154,8 +153,8 @@ impl AccountUse {
         Ok(Connected { accounts: self.clone(), id: user.id })
     }
 
-    /// Counts a statement that a session of the account begins. If another statement runs it, only
-    /// a change is counted.
+    /// Counts a statement that a session of the account begins. A statement that another statement
+    /// runs, as EXECUTE does, counts only if it is a change.
     pub(crate) fn statement(
         &self,
         (id, name): (u64, &str),
@@ -174,7 +173,7 @@ impl AccountUse {
         Ok(())
     }
 
-    /// Records a successful or failed login to an account. Fails if the account is blocked.
+    /// Records whether a login to an account succeeded. Fails if the account is blocked.
     pub(crate) fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
         let lockout = user.lockout;
         if !lockout.is_active() {
@@ -226,7 +225,7 @@ impl AccountUse {
         self.used.lock().values_mut().for_each(clear);
     }
 
-    /// Resets the counts that a statement about accounts has made invalid.
+    /// Resets the counts that a committed statement about accounts has invalidated.
     pub(crate) fn forget(&self, what: &[Forget]) {
         let mut all = self.used.lock();
         for what in what {

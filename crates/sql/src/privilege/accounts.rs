@@ -34,7 +34,7 @@ use words::Words;
 
 pub(crate) use options::create_user;
 
-/// The account that runs a statement, and the session's current database.
+/// Who runs a statement: the account, and the session's current database.
 pub(crate) struct Asker<'a> {
     pub(crate) user: &'a UserDef,
     pub(crate) database: Option<&'a str>,
@@ -48,12 +48,12 @@ struct Accounts<'a> {
     asker: &'a Asker<'a>,
     /// The accounts that the statement has changed so far; `None` for dropped ones.
     changed: BTreeMap<(String, String), Option<UserDef>>,
-    /// The counts to reset once it has committed.
+    /// The counts to reset once the statement has committed.
     forget: Vec<Forget>,
 }
 
-/// The text that other users see of a statement that may contain a password: the part before the
-/// password. `None` for any other statement.
+/// What other users see of a statement that may contain a password: the text before the password.
+/// `None` for any other statement.
 pub(crate) fn shown(tokens: &[Token]) -> Option<String> {
     if word(tokens.first()) == "prepare" {
         return shown_prepared(tokens);
@@ -83,8 +83,8 @@ fn failed(what: &str, name: &str, host: &str) -> SqlError {
     SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
 }
 
-/// Runs a statement about accounts, after checking the user's privileges. Returns the counts to
-/// reset once it has committed.
+/// Checks the user's privileges, and runs a statement about accounts. Returns the counts to reset
+/// once the statement has committed.
 pub(crate) fn execute(
     change: &Change<'_>,
     catalog: &Catalog,
@@ -151,8 +151,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// Refuses to change an account with SYSTEM_USER if the user does not have this privilege
-    /// (ACCOUNT-1).
+    /// Fails if the account to be changed holds SYSTEM_USER and the user does not (ACCOUNT-1).
     fn may_touch(&self, user: &UserDef) -> Result<()> {
         let held = |user: &UserDef| user.may_everywhere(grants::SYSTEM_USER);
         if held(user) && !held(self.asker.user) {
@@ -174,7 +173,7 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Refuses a statement that leaves no account that can administrate all accounts (ACCOUNT-2).
+    /// Fails if no account is left that can administrate all accounts (ACCOUNT-2).
     fn keep_one(&self, verb: &str) -> Result<()> {
         let mut before = self.catalog.users.values().filter(|user| user.administrates());
         let others = before
@@ -232,7 +231,8 @@ impl Accounts<'_> {
         self.with_options(&defined, &options)
     }
 
-    /// Applies options to accounts. Users may change their own password but not their own limits.
+    /// Applies options to accounts. Without further rights, users may change their own password but
+    /// not their own limits.
     fn with_options(&mut self, accounts: &[(String, String)], options: &Options) -> Result<()> {
         if !options.any() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Accounts<'_> {
         let with = self.words.eat("with");
         if with {
             user.plugin = self.words.text()?.to_ascii_lowercase();
-            // The stored password of another plugin is useless for this one.
+            // What another plugin stored for a password does not serve this one.
             user.stored = stored_password(&user.plugin, "")?;
         }
         if self.words.eat("by") {
@@ -459,13 +459,13 @@ impl Accounts<'_> {
         Ok(accounts)
     }
 
-    /// Refuses a GRANT or REVOKE unless the user has these privileges and the GRANT OPTION.
+    /// Fails unless the user of a GRANT or REVOKE holds these privileges and the GRANT OPTION.
     fn may_give(&self, scope: &str, rights: &[&str]) -> Result<()> {
         let user = self.asker.user;
         let holds = |right: &str| match (scope, right) {
             ("*", right) => user.may_everywhere(right),
-            // A user has privileges for a pattern if it has them for the same pattern or for all
-            // databases.
+            // A user holds a privilege for a pattern if it is granted for this very pattern or for
+            // all databases.
             (scope, right) if scope.contains(['%', '_']) && !user.grants.contains_key(scope) => {
                 user.may_everywhere(right)
             }

@@ -1,8 +1,8 @@
 //! Rights: their list, the accounts that hold them, and how they are granted and revoked.
 //!
 //! A user holds rights everywhere (`*`) or in databases, whose names may be patterns of LIKE, as in
-//! MySQL. `ALL` stands for every right of its scope, including rights that later versions add. To
-//! revoke one of these rights replaces `ALL` by a list of all others.
+//! MySQL. `ALL` stands for every right of its scope, including rights that later versions add. If
+//! one right is revoked from a user with `ALL`, a list of all other rights replaces `ALL`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -55,8 +55,8 @@ const EVERYWHERE: &[&str] = &[
     "SYSTEM_VARIABLES_ADMIN",
 ];
 
-/// The SYSTEM_USER privilege. Only accounts with it can change, drop and kill an account with it
-/// (ACCOUNT-1).
+/// The SYSTEM_USER privilege. Only accounts that hold it can change or drop an account that holds
+/// it, or kill its sessions (ACCOUNT-1).
 pub(crate) const SYSTEM_USER: &str = "SYSTEM_USER";
 
 /// The privilege with this name, as stored; `None` for USAGE, which is no privilege.
@@ -110,7 +110,7 @@ pub(crate) fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// The owner of a data folder, who opens it without a server. The owner has all privileges,
+/// The owner of a data folder, who opens it without a server. The owner holds all privileges,
 /// whatever accounts exist (ACCOUNT-3).
 pub(crate) fn owner() -> &'static UserDef {
     static OWNER: LazyLock<UserDef> =
@@ -173,7 +173,7 @@ impl UserDef {
         }
     }
 
-    /// Revokes privileges of a scope from the account. Returns `false` if it has none of that
+    /// Revokes privileges in a scope from the account. Returns `false` if it holds none in that
     /// scope.
     pub(crate) fn take(&mut self, scope: &str, rights: &[&'static str]) -> bool {
         let Some(held) = self.grants.get_mut(scope) else { return false };

@@ -2,8 +2,9 @@
 //!
 //! The binder resolves every table name once, to a table of the catalog, and checks there whether
 //! the user may use the table ([`Needs::ask`]). A separate check on the syntax tree would be
-//! simpler, and was rejected. It would resolve aliases, common table expressions and quoted names a
-//! second time, and if the two resolutions differed, a statement would do what its user may not do.
+//! simpler, but it would resolve aliases, common table expressions and quoted names a second time.
+//! If the two resolutions differed, a statement would do what its user may not do. So that design
+//! was rejected.
 //!
 //! # Guarantees
 //!
@@ -28,10 +29,10 @@ use crate::errors::{Result, SqlError};
 /// The database and the name of a table.
 pub(crate) type TablePath = (String, String);
 
-/// The privileges of which a locking read needs one.
+/// A locking read needs one of these privileges.
 pub(crate) const TO_LOCK: &[&str] = &["UPDATE", "DELETE", "LOCK TABLES"];
 
-/// The need for one of some privileges for a table, or for a database if there is no table.
+/// The need for any one of some privileges, for a table, or for a database if there is no table.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Need {
     pub(crate) any: &'static [&'static str],
@@ -53,12 +54,12 @@ impl Need {
 /// Checks whether the user has a needed privilege.
 pub(crate) type May<'a> = &'a dyn Fn(&Need) -> Result<()>;
 
-/// The privileges that a statement was found to need so far.
+/// The privileges that a statement needs, as far as its names are resolved.
 pub(crate) struct Needs<'a> {
     may: May<'a>,
     list: RefCell<Vec<Need>>,
-    /// Whether the next locking read is the one by which a change finds its rows. It needs only the
-    /// privileges of the change.
+    /// Whether the next locking read is planned for a change, to find its rows. Such a read needs
+    /// only the privileges of the change.
     finds_changed: Cell<bool>,
 }
 
@@ -72,7 +73,7 @@ impl<'a> Needs<'a> {
         Needs::new(&|_| Err(SqlError::new(1105, "a kept expression names a table")))
     }
 
-    /// Adds the need for one of some privileges for a table.
+    /// Adds the need for any one of some privileges for a table.
     ///
     /// # Errors
     /// 1142 if the user has none of them.
@@ -86,12 +87,12 @@ impl<'a> Needs<'a> {
         Ok(())
     }
 
-    /// Marks that the locking read planned next finds the rows of a change.
+    /// Makes the locking read that is planned next the one that finds the rows of a change.
     pub(crate) fn next_finds_changed(&self) {
         self.finds_changed.set(true);
     }
 
-    /// Whether a locking read planned now needs the privileges for locking by itself.
+    /// Whether the locking read that is planned now needs the privileges for locking itself.
     pub(crate) fn locks_by_itself(&self) -> bool {
         !self.finds_changed.take()
     }

@@ -1,5 +1,5 @@
-//! The options of an account in CREATE USER, ALTER USER and GRANT, beside its name, password and
-//! rights.
+//! The options of an account in CREATE USER, ALTER USER and GRANT, apart from its name, password
+//! and rights.
 
 use sqlparser::tokenizer::Token;
 
@@ -20,8 +20,9 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Parses `[REQUIRE NONE] [WITH limit ...] [PASSWORD ... | FAILED_LOGIN_ATTEMPTS n |
-    /// PASSWORD_LOCK_TIME n | ACCOUNT LOCK | ACCOUNT UNLOCK] ...` up to the end.
+    /// Parses the options up to the end of the statement: `[REQUIRE NONE] [WITH limit ...]
+    /// [PASSWORD ... | FAILED_LOGIN_ATTEMPTS n | PASSWORD_LOCK_TIME n | ACCOUNT LOCK | ACCOUNT
+    /// UNLOCK] ...`.
     pub(super) fn read(words: &mut Words, what: &str) -> Result<Options> {
         let mut options = Options::default();
         let unsupported =
@@ -85,7 +86,7 @@ impl Options {
         Ok(true)
     }
 
-    /// Whether there are any options.
+    /// Whether any option was given.
     pub(super) fn any(&self) -> bool {
         self.limits.iter().any(Option::is_some)
             || self.attempts.is_some()
@@ -115,9 +116,9 @@ impl Options {
     }
 }
 
-/// Parses the password options found in dumps, if they match this server's fixed behaviour:
-/// passwords do not expire, there is no password history, and the current password is not required
-/// for a change.
+/// Parses the options of passwords that dumps contain, if they describe what this server does
+/// anyway: passwords do not expire, there is no history of passwords, and changing a password does
+/// not require the current one.
 fn password_option(words: &mut Words) -> Result<bool> {
     if !words.eat("password") {
         return Ok(false);
@@ -141,8 +142,8 @@ fn password_option(words: &mut Words) -> Result<bool> {
     Ok(false)
 }
 
-/// The statement that creates an account, as SHOW CREATE USER shows it: without its privileges, and
-/// without its password hash if that is `hidden`.
+/// The statement that creates an account, as SHOW CREATE USER shows it: without the account's
+/// privileges, and without the hash of its password if that is `hidden`.
 pub(crate) fn create_user(user: &UserDef, hidden: bool) -> String {
     let mut line = format!(
         "CREATE USER {}@{} IDENTIFIED WITH '{}'",

@@ -37,7 +37,7 @@ impl Words {
         is
     }
 
-    /// The position of a syntax error. A string literal may be a password and is not shown.
+    /// Where a syntax error is. A string literal may be a password, so it is not shown.
     pub(super) fn near_text(&self) -> String {
         match self.tokens.get(self.at) {
             None => "the end".to_owned(),
