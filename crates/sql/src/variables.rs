@@ -1,8 +1,8 @@
 //! System variables: their list, their permitted values, and their values.
 //!
 //! A variable accepts only values that the server obeys. For any other value, the error tells the
-//! client that the server cannot do that (1231, 1235, 1238). Many variables accept only the one
-//! value that describes the server, because clients and dumps set them to it.
+//! client that the server cannot do that (1231, 1235, 1238). Many variables accept a single value,
+//! the one that describes the server, because clients and dumps set them to it.
 
 pub(crate) mod durability;
 mod system_variables;
@@ -32,7 +32,7 @@ pub(crate) enum VariableKind {
     Flag,
     /// Only these values.
     Only(&'static [&'static str]),
-    /// A number within bounds. A number outside becomes the nearest one inside.
+    /// A number within bounds. A number outside of them becomes the nearest bound.
     Number(u64, u64),
     /// A number that the server in front of the instance uses, within the server's own bounds.
     Limit,
@@ -42,7 +42,7 @@ pub(crate) enum VariableKind {
     Collation,
     /// A storage engine.
     Engine,
-    /// Checked depending on the variable's name.
+    /// The variable's name decides which values are accepted.
     Other,
 }
 
@@ -168,7 +168,7 @@ pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("tmpdir", "", Fixed),
     ("transaction_isolation", "REPEATABLE-READ", Other),
     ("transaction_read_only", "OFF", Flag),
-    // Every row is checked, as ON requires and OFF permits.
+    // Rows are always checked. ON requires that, and OFF permits it.
     ("unique_checks", "ON", Flag),
     ("updatable_views_with_limit", "ON", ON),
     ("version", VERSION, Fixed),
@@ -178,12 +178,12 @@ pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("wait_timeout", "28800", Limit),
 ];
 
-/// The variables for these settings. Only some settings are shown, under names of their own.
+/// Variables for these settings: those that are shown, each with a name of its own.
 pub(crate) fn storage_settings(settings: &Settings) -> impl Iterator<Item = (String, String)> {
     settings.shown().into_iter().map(|(name, value)| (format!("spillway_{name}"), value))
 }
 
-/// Older names.
+/// Older names of variables, with the names in the table.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("identity", "last_insert_id"),
     ("storage_engine", "default_storage_engine"),
@@ -204,8 +204,8 @@ pub(crate) fn variable(name: &str) -> Result<(&'static str, VariableKind)> {
     Ok((value, *kind))
 }
 
-/// The accepted modes: those that are implemented, those that describe fixed behaviour, and
-/// combined modes with the modes for which they stand.
+/// The modes that are accepted: those that are implemented, those that describe what the server
+/// always does, and combined modes with the modes that they stand for.
 const MODES: &[(&str, &str)] = &[
     ("ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY"),
     ("ANSI_QUOTES", ""),
@@ -239,8 +239,8 @@ const MODES_UNSUPPORTED: &[&str] = &[
     "TIME_TRUNCATE_FRACTIONAL",
 ];
 
-/// Normalizes a `sql_mode`: each name occurs once, and combined modes are listed together with the
-/// modes for which they stand.
+/// Normalizes a `sql_mode`: each name occurs once, and the modes for which a combined mode stands
+/// are listed, too.
 pub(crate) fn sql_mode(text: &str) -> Result<String> {
     let mut modes: Vec<&str> = Vec::new();
     let upper = text.to_ascii_uppercase();
@@ -284,13 +284,13 @@ pub(crate) struct Variables {
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
     pub(crate) found_rows_flag: bool,
-    /// What it has of GET_LOCK; let go of with the rest.
+    /// The session's locks of GET_LOCK. Dropping this releases them.
     pub(crate) locks: OwnLocks,
-    /// How often a system variable was set, of the session or of all.
+    /// How often a system variable was set, by the session or globally.
     pub(crate) assignments: u64,
-    // What follows is read often, and kept beside its text in `system`.
+    // The following fields are read often. Each is kept in addition to its text in `system`.
     pub(crate) sql_mode: String,
-    /// The parts of `sql_mode` that affect text.
+    /// The parts of `sql_mode` that decide how text is read.
     pub(crate) mode: TextMode,
     /// The collation of string literals: `collation_connection`.
     pub(crate) collation: Collation,
@@ -310,21 +310,21 @@ pub(crate) struct Often {
     pub(crate) keeps_zero: bool,
     pub(crate) full_group_by: bool,
     pub(crate) safe_updates: bool,
-    /// The most rows of a query without a LIMIT.
+    /// The most rows that a query without LIMIT returns.
     pub(crate) rows_max: u64,
-    /// The most milliseconds of a query; 0 means no limit.
+    /// The most milliseconds that a query may take; 0 for no limit.
     pub(crate) time_max: u64,
-    /// How long a statement waits for a table.
+    /// How long a statement waits for the lock of a table.
     pub(crate) table_wait: Duration,
-    /// The time that `timestamp` sets as the current time, in microseconds since 1970, if it is
-    /// set.
+    /// The current time that the variable `timestamp` sets, in microseconds since 1970, if it sets
+    /// one.
     pub(crate) time_fixed: Option<i64>,
     pub(crate) auto_increment_offset: u64,
     pub(crate) auto_increment_increment: u64,
 }
 
 impl Often {
-    /// When a query that begins now must have ended, however often it begins anew.
+    /// When a query that begins now must have ended, even if it starts over.
     pub(crate) fn query_deadline(&self) -> Option<Duration> {
         let most = Duration::from_millis(self.time_max);
         (self.time_max > 0).then(|| spillway_base::clock::now() + most)
@@ -357,7 +357,7 @@ impl Variables {
         self.system.get(name).is_some_and(|text| text == "ON")
     }
 
-    /// Recomputes the values that are kept in addition to their text.
+    /// Computes the values that are kept in addition to their texts.
     pub(crate) fn refresh(&mut self) {
         let text = |name: &str| self.system.get(name).cloned().unwrap_or_default();
         self.sql_mode = text("sql_mode");
@@ -408,7 +408,7 @@ pub(crate) fn time_offset(zone: &str) -> Option<i64> {
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60_000_000)
 }
 
-/// The isolation level of a name. READ UNCOMMITTED reads only committed data.
+/// The isolation level of this name. READ UNCOMMITTED also reads only committed data.
 pub(crate) fn isolation_of(level: &str) -> Isolation {
     match level {
         "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,
@@ -417,6 +417,6 @@ pub(crate) fn isolation_of(level: &str) -> Isolation {
     }
 }
 
-/// The version that clients see. They read the number before the first dash to learn which SQL they
-/// may use.
+/// The version that clients see. By the number before the first dash they decide which SQL they may
+/// use.
 pub const VERSION: &str = "8.0.36-Spillway-0.1.0";

@@ -1,12 +1,13 @@
 //! The variable `durability`, which decides when commits are acknowledged, and its alias
-//! `innodb_flush_log_at_trx_commit` with MySQL's numbers. Setting either sets both.
+//! `innodb_flush_log_at_trx_commit` with MySQL's numbers. Setting one of them sets the other as
+//! well.
 
 use std::time::Duration;
 
 use spillway::Durability;
 
 pub(crate) const NAME: &str = "durability";
-/// MySQL's name.
+/// MySQL's name of the variable.
 pub(crate) const ALIAS: &str = "innodb_flush_log_at_trx_commit";
 
 /// The delay for MySQL's values 0 and 2: once a second.
@@ -52,7 +53,7 @@ pub(crate) fn number(durability: Durability) -> &'static str {
     }
 }
 
-/// The variable that is set together with this one, and its value.
+/// The other variable, which must be set as well, and its value.
 pub(crate) fn sibling(name: &str, value: &str) -> Option<(&'static str, String)> {
     match name {
         NAME => Some((ALIAS, number(parse(value)?).to_owned())),

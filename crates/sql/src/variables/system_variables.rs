@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The names and values of system variables. A session that sets none has no copy of them.
+/// The names and values of system variables. A session stores only those that it has set, and
+/// shares the others.
 pub(crate) struct SystemVariables {
     initial: Arc<BTreeMap<String, String>>,
     own: BTreeMap<String, String>,

@@ -2,10 +2,10 @@
 //!
 //! A lock has one holder, which may take it several times, and a queue of waiters in the order of
 //! their arrival. The holder's last release passes the lock to the first waiter, so the lock is
-//! never free while a session waits. A session waits for one lock at a time, so the waits-for graph
-//! has one path from each waiter; a wait that would close a cycle is refused. Cycles that include
-//! locks of rows or tables are not detected; the timeout of a wait ends them. A session's locks are
-//! charged to the memory budget; a lock that does not fit is refused (1041).
+//! never free while a session waits. A session waits for one lock at a time, so from each waiter
+//! the waits-for graph has only one path; a wait that would close a cycle is refused. Cycles that
+//! include locks of rows or tables are not detected, and end when a wait times out. A session's
+//! locks are charged to the memory budget; a lock that does not fit is refused (1041).
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +21,8 @@ use spillway_base::thread::blocking;
 use crate::errors::{Result, SqlError};
 use crate::process::Process;
 
-/// A session that holds a lock or waits for it. Connection numbers may be reused; tickets are not.
+/// A session that holds a lock or waits for it. Its ticket is unique, whereas connection numbers
+/// may be used again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Holder {
     ticket: u64,
@@ -31,13 +32,13 @@ struct Holder {
 struct NamedLock {
     holder: Holder,
     queue: VecDeque<Holder>,
-    /// Notified when the holder changes, or when a waiter must stop.
+    /// Notified when the lock has a new holder, or when a waiter must stop waiting.
     changed: Arc<Condvar>,
 }
 
 #[derive(Default)]
 struct UserLocksState {
-    /// The locks that are held.
+    /// The locks that a session holds, by name.
     locks: HashMap<Arc<str>, NamedLock>,
     /// The lock for which each ticket waits.
     waiting: HashMap<u64, Arc<str>>,
@@ -45,11 +46,11 @@ struct UserLocksState {
 }
 
 impl UserLocksState {
-    /// Whether the holder of a lock waits, directly or through other waiting holders, for a lock
-    /// that the ticket holds.
+    /// Whether the holder of a lock waits, directly or through the holders of other locks, for a
+    /// lock that the ticket holds.
     fn leads_to(&self, name: &Arc<str>, ticket: u64) -> bool {
         let mut name = name;
-        // This would be endless only for a cycle, and cycles were refused.
+        // A cycle would make this endless, but no wait that closes a cycle was ever admitted.
         while let Some(lock) = self.locks.get(name) {
             if lock.holder.ticket == ticket {
                 return true;
@@ -66,7 +67,7 @@ impl UserLocksState {
         self.locks.get(name).is_some_and(|lock| lock.holder == holder)
     }
 
-    /// Takes a lock from its holder and passes it to the first waiter.
+    /// Takes a lock from its holder, and gives it to the first waiter, if there is one.
     fn hand_on(&mut self, name: &Arc<str>) {
         let Some(lock) = self.locks.get_mut(name) else { return };
         match lock.queue.pop_front() {
@@ -84,7 +85,7 @@ impl UserLocksState {
         }
     }
 
-    /// Removes a waiter from the queue.
+    /// Removes a waiter from a lock's queue.
     fn give_up(&mut self, name: &Arc<str>, holder: Holder) {
         self.waiting.remove(&holder.ticket);
         if let Some(lock) = self.locks.get_mut(name) {
@@ -100,7 +101,7 @@ pub(crate) struct NamedLocks {
 }
 
 impl NamedLocks {
-    /// Wakes the waiters, so they check whether they must stop waiting.
+    /// Wakes all waiters, so that each checks whether it must stop waiting.
     pub(crate) fn wake(&self) {
         let state = self.state.lock();
         for name in state.waiting.values() {
@@ -111,11 +112,11 @@ impl NamedLocks {
     }
 }
 
-/// The limits of a session's wait for a lock.
+/// How long a session may wait for a lock.
 pub(crate) struct UserLockWaitLimits {
-    /// `None` means no limit.
+    /// The longest wait; `None` for no limit.
     pub(crate) wait: Option<Duration>,
-    /// The time by which the statement must have ended.
+    /// When the statement must have ended, if there is a limit.
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -130,8 +131,8 @@ pub(crate) struct OwnLocks {
     held: RefCell<Stepped>,
 }
 
-/// The memory of a lock without its name: its entries in two tables that grow by doubling, and its
-/// allocations.
+/// The memory of a lock apart from its name: its allocations, and its entries in two tables that
+/// grow by doubling.
 const LOCK_BYTES: usize = 320;
 
 fn bytes_of(name: &str) -> usize {
@@ -165,7 +166,7 @@ impl OwnLocks {
         }
     }
 
-    /// Acquires a lock. Returns `false` if the session did not get it in time.
+    /// Takes a lock. Returns `false` if the session did not get it in time.
     ///
     /// # Errors
     /// 3058 for a deadlock, 1041 if the budget has no memory for another lock, 1317 if the session
@@ -189,8 +190,8 @@ impl OwnLocks {
         Ok(got?.is_some())
     }
 
-    /// Acquires a lock that this session does not hold yet. Returns `None` if it did not get it in
-    /// time.
+    /// Takes a lock that this session does not hold yet. Returns `None` if it did not get the lock
+    /// in time.
     fn take(&self, name: &str, limits: &UserLockWaitLimits) -> Result<Option<Arc<str>>> {
         let name: Arc<str> = name.into();
         let mut state = self.locks.state.lock();
@@ -223,7 +224,7 @@ impl OwnLocks {
         state.waiting.insert(self.holder.ticket, name.clone());
         let end = limits.wait.map(|wait| clock::now().saturating_add(wait));
         let outcome = loop {
-            // This is checked first. So a lock that was passed on is kept, whatever else has
+            // Check this first: a lock that was passed to this session is kept, whatever else has
             // happened.
             if state.is_held_by(name, self.holder) {
                 return Ok(true);
@@ -266,7 +267,7 @@ impl OwnLocks {
         Some(true)
     }
 
-    /// Releases all locks. Returns how often they were held in total.
+    /// Releases all locks of the session. Returns how many times they were taken in total.
     pub(crate) fn release_all(&self) -> u64 {
         let mut counts = self.counts.borrow_mut();
         if counts.is_empty() {
@@ -278,7 +279,7 @@ impl OwnLocks {
             sum + count
         });
         drop(state);
-        // The tables' memory is freed too.
+        // Also free the memory of the table.
         counts.shrink_to_fit();
         let mut held = self.held.borrow_mut();
         let bytes = held.bytes();
@@ -286,7 +287,7 @@ impl OwnLocks {
         count
     }
 
-    /// The connection that holds a lock.
+    /// The connection that holds a lock, if there is one.
     pub(crate) fn holder(&self, name: &str) -> Option<u64> {
         self.locks.state.lock().locks.get(name).map(|lock| lock.holder.connection_id)
     }

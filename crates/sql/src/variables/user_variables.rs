@@ -13,8 +13,8 @@ use spillway_types::Value;
 
 use crate::errors::Result;
 
-/// The memory of a variable without the bytes of its name and value: its entries in the table of
-/// variables and in that of previous values, and its allocations.
+/// The memory of a variable apart from its name and value: its allocations, and its entries in the
+/// table of variables and in that of previous values.
 const ENTRY_BYTES: usize = 224;
 
 fn size_of(name: &str, value: &Value) -> usize {
@@ -29,10 +29,9 @@ fn size_of(name: &str, value: &Value) -> usize {
 /// The user variables of a session.
 pub(crate) struct UserVariables {
     values: HashMap<String, Value>,
-    /// The variables that the running statement has assigned in its expressions, with their
-    /// previous values.
+    /// The previous values of the variables that the running statement has assigned in expressions.
     before: HashMap<String, Option<Value>>,
-    /// The memory charge of both.
+    /// The memory charge for both tables.
     held: Stepped,
 }
 
