@@ -3,20 +3,21 @@
 //!
 //! # Beginning a statement
 //!
-//! Every statement announces its beginning, and other sessions rarely look at it. So a prepared
-//! statement announces only its number and takes no shared lock: the process list finds the
-//! statement's text by this number, in a table of texts that is kept for this purpose.
+//! Every statement announces its beginning, although other sessions rarely look at it. So the
+//! announcement of a prepared statement locks no mutex: it stores the statement's id in an atomic.
+//! The process list finds the text by this id, in a map to which [`Process::keep`] has added the
+//! text.
 //!
 //! A killer does not know whether the statement that it wants to stop has ended, and must not stop
 //! the next one. So a session counts its phases: odd phases are statements, even phases are the
-//! time between. A killer first records that there is a request ([`Process::was_asked`]), and then
-//! reads the phase. A statement first enters its phase, and then checks whether there is a request.
-//! These accesses are sequentially consistent, so at least one side sees the other. If the killer
-//! has seen an earlier phase, the statement sees the request, waits until the killer is done, and
+//! time between. A killer first sets [`Process::was_asked`], and then reads the phase. A statement
+//! first stores its phase, and then reads `was_asked`. These accesses are sequentially consistent,
+//! so the killer sees the new phase, or the statement sees the request, or both. If the killer has
+//! seen an earlier phase, the statement sees the request, waits until the killer is done, and
 //! discards a request that was not meant for it.
 //!
-//! Rejected: a lock that each statement takes while it begins, and that killers take, too. It costs
-//! two more writes to shared memory for each statement.
+//! Rejected: a mutex that each statement locks while it begins, and that killers lock, too. It
+//! costs two more writes to shared memory for each statement.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Counts a statement. Only the session itself may call this, so no atomic read-modify-write is
+    /// Counts a statement. Only the session itself calls this, so no atomic read-modify-write is
     /// needed.
     pub(crate) fn begun(&self) {
         self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -80,16 +81,16 @@ pub(crate) struct Process {
     pub(crate) stop: Stop,
     pub(crate) ran: Ran,
     pub(crate) doing: Mutex<Doing>,
-    /// Odd while a statement is running. Only the session itself changes it.
+    /// Odd while a statement runs. Only the session itself changes it.
     phase: AtomicU64,
-    /// The number of the running or last prepared statement; zero if the statement was not prepared
-    /// and `doing` has its text.
+    /// The id of the running or last prepared statement. Zero if the statement was not prepared;
+    /// then `doing` has its text.
     called: AtomicU32,
-    /// Whether a stop was requested that may have been meant for a statement that has ended.
+    /// Whether a stop was requested that may have been meant for an earlier statement.
     was_asked: AtomicBool,
     /// Cancels waits of the session's own transactions.
     pub(crate) cancel: CancelHandle,
-    /// The number of the session's own open or last transaction.
+    /// The number of the session's open or last transaction.
     pub(crate) transaction: AtomicU64,
     /// The waits of the session's statements.
     pub(crate) stalls: Arc<Ledger>,
@@ -101,7 +102,7 @@ pub(crate) struct ProcessLine {
     pub(crate) user: String,
     pub(crate) host: String,
     pub(crate) database: Option<String>,
-    /// The number of the session's own open or last transaction.
+    /// The number of the session's open or last transaction.
     pub(crate) transaction: u64,
     /// The running statement.
     pub(crate) statement: Option<String>,
@@ -115,13 +116,13 @@ pub(crate) struct Doing {
     pub(crate) database: Option<String>,
     /// The running or last statement, unless it was prepared.
     statement: String,
-    /// The texts of prepared statements.
+    /// The texts of prepared statements, by their ids.
     prepared: FxHashMap<u32, Arc<str>>,
-    /// The progress of the statement, if it reports any.
+    /// The progress of the statement, if it reports one.
     pub(crate) state: Option<String>,
     /// Cancels waits of a transaction other than the session's own.
     pub(crate) cancel: Option<CancelHandle>,
-    /// The phase that was killed last.
+    /// The phase that a killer has last asked to end.
     killed: u64,
 }
 
@@ -129,11 +130,11 @@ pub(crate) struct Doing {
 #[derive(Clone, Copy)]
 pub(crate) enum Called<'a> {
     Text(&'a str),
-    /// The number of a prepared statement ([`Process::keep`]).
+    /// The id of a prepared statement ([`Process::keep`]).
     Prepared(u32),
 }
 
-/// A prepared statement's text. It is kept for the list of processes until this is dropped.
+/// Keeps the text of a prepared statement in the list of processes, until this is dropped.
 pub(crate) struct PreparedText {
     process: Arc<Process>,
     id: u32,
@@ -145,7 +146,7 @@ impl Drop for PreparedText {
     }
 }
 
-/// The longest part of a statement that is shown.
+/// How many bytes of a statement are shown.
 const SHOWN: usize = 1024;
 
 fn shown(statement: &str) -> &str {
@@ -170,14 +171,15 @@ impl Process {
         }
     }
 
-    /// Keeps the text of a prepared statement. Its number must not be zero.
+    /// Adds the text of a prepared statement to those that the list of processes finds. Its id must
+    /// not be zero.
     pub(crate) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> PreparedText {
         self.doing.lock().prepared.insert(id, text);
         PreparedText { process: self.clone(), id }
     }
 
-    /// Called when a statement begins. A KILL QUERY for a statement that has ended does not stop
-    /// it. A KILL QUERY for an enclosing statement, such as EXECUTE, does.
+    /// Called when a statement begins. A KILL QUERY for an earlier statement does not stop it. A
+    /// KILL QUERY for an enclosing statement, such as EXECUTE, does.
     pub(crate) fn begin(&self, called: Called<'_>) {
         match called {
             Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),
@@ -197,14 +199,14 @@ impl Process {
         }
     }
 
-    /// Withdraws a stop that was requested for an earlier phase than this one.
+    /// Withdraws a stop that was requested in an earlier phase than this one.
     #[cold]
     fn take_back(&self, phase: u64) {
-        // With the lock held, no other thread is in [`Process::interrupt`].
+        // No other thread is in [`Process::interrupt`] while this one holds the lock.
         let doing = self.doing.lock();
         if doing.killed == phase || self.stop.killed.load(Ordering::Acquire) {
-            // The stop is for this phase, and the next phase withdraws it. Or the whole session
-            // must end.
+            // The stop is meant for this phase, or the whole session must end. In the first case,
+            // the next phase withdraws the stop.
             return;
         }
         self.was_asked.store(false, SeqCst);
@@ -227,8 +229,8 @@ impl Process {
         Some(self.phase.load(Ordering::Acquire)).filter(|phase| is_statement(*phase))
     }
 
-    /// Ends the running statement, if there is one. With `anything`, because the session must end,
-    /// ends whatever the session does.
+    /// Makes the running statement end, if there is one. With `anything`, the session must end, and
+    /// whatever it does is stopped.
     pub(crate) fn interrupt(&self, anything: bool) {
         let mut doing = self.doing.lock();
         self.was_asked.store(true, SeqCst);
@@ -255,7 +257,7 @@ impl Process {
     /// The session's line in the list of processes.
     pub(crate) fn line(&self, id: u64) -> ProcessLine {
         let doing = self.doing.lock();
-        // The statement was stored before the phase.
+        // The statement's text or id was stored before its phase.
         let is_running = is_statement(self.phase.load(Ordering::Acquire));
         let statement = || match self.called.load(Ordering::Relaxed) {
             0 => doing.statement.clone(),
@@ -351,14 +353,14 @@ mod tests {
         let is_asked = || (process.stop.is_asked(), process.cancel.is_cancelled());
         process.begin(Called::Prepared(1));
         process.interrupt(false);
-        // Continue as if the KILL had come between the two steps of `begin`.
+        // Continue as if the KILL had come between two steps of `begin`.
         process.take_back(process.phase.load(SeqCst));
         assert_eq!(is_asked(), (true, true));
         process.end();
         process.begin(Called::Prepared(1));
         assert_eq!(is_asked(), (false, false));
         process.end();
-        // The session must end while its next statement is about to begin.
+        // The session is killed while its next statement is about to begin.
         process.stop.killed.store(true, SeqCst);
         process.interrupt(true);
         process.begin(Called::Prepared(1));
