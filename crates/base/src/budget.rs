@@ -81,7 +81,7 @@ impl Use {
 /// charges may take the memory that the holders free.
 const ASKED_AT_MOST: usize = 8;
 
-/// What is lost when a holder frees memory. The budget first asks the holder that loses the least.
+/// The loss when a holder frees memory. The budget first asks the holder that loses the least.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Worth {
     /// Nothing: the memory has no content.
@@ -94,7 +94,7 @@ pub enum Worth {
 
 /// A holder of memory that can be freed on request, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// What is lost when the holder frees its memory.
+    /// The loss when the holder frees its memory.
     fn worth(&self) -> Worth;
 
     /// Frees about `bytes` bytes, or as many as it can. Returns the number of bytes that it will

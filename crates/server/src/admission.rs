@@ -245,7 +245,7 @@ impl Admission {
             }
         }
         drop(connections);
-        // Whatever the closed connection's worker waits for, it then finds the end of the stream.
+        // The connection's worker then finds the end of the stream, whatever it waits for.
         closed.iter().for_each(|raw| raw.close());
         let slot = Slot { admission: self.clone(), id, entrance, _charge: charge() };
         Ok(Admitted { slot, evicted: evicted.len() })

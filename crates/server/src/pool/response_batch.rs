@@ -6,7 +6,7 @@
 //! # Guarantees
 //!
 //! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long:
-//!   before it runs a statement that is not known to be brief, or goes on with one that has met
+//!   before it runs a statement that is not known to be brief, or continues one that has met
 //!   more rows than a brief statement may ([`spillway_base::thread::long_ahead`]); before it waits
 //!   for anything ([`spillway_base::thread::blocking`]); before it writes the log. A worker also
 //!   sends its batch before it becomes spare, sleeps or ends.

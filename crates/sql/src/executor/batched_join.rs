@@ -48,7 +48,7 @@ impl Outer {
         }
     }
 
-    /// Whether this state must be told about rows that were not in memory.
+    /// Whether this state needs to know that a row was not in memory.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.may_keep != Some(false)

@@ -56,7 +56,7 @@ pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
 }
 
-/// What was counted within one pair of brackets.
+/// The counts within one pair of brackets.
 #[derive(Clone, Copy, Default)]
 struct BracketCounts {
     /// The number of set operations. In the tree, everything else in the brackets may be below

@@ -34,7 +34,7 @@ use words::Words;
 
 pub(crate) use options::create_user;
 
-/// Who runs a statement: the account, and the session's current database.
+/// The account that runs a statement, and the session's current database.
 pub(crate) struct Asker<'a> {
     pub(crate) user: &'a UserDef,
     pub(crate) database: Option<&'a str>,

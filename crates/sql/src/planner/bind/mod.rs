@@ -25,8 +25,7 @@ use crate::expression::{
 use crate::names;
 use crate::parser::on_enough_stack;
 
-/// What was found in the argument of an aggregate. Of each kind, the level of the innermost query
-/// counts.
+/// The levels found in the argument of an aggregate: of each kind, that of the innermost query.
 #[derive(Clone, Copy, Default)]
 struct AggregateArgument {
     /// The level of the columns that belong to queries outside of the argument.
