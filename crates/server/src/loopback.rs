@@ -11,7 +11,8 @@
 //!   get.
 //! - **LOOPBACK-2.** When [`Loopback::command`] returns, the command is complete: its commit is
 //!   acknowledged, and its lock waits are over.
-//! - **LOOPBACK-3.** Between commands, the connection itself allocates no additional memory.
+//! - **LOOPBACK-3.** Once its buffers have grown, the loopback allocates no memory of its own for a
+//!   command.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //!
 //! While a worker runs a statement, it does not read its client's socket, and while a suspended
 //! statement waits, no thread reads it. So the thread that accepts clients looks periodically at
-//! the statements that were already running when it last looked. If the client of one has
-//! disconnected, it ends the connection, which frees its locks, its slot and its memory. So a
-//! client may still send a short statement and disconnect without waiting for the response: the
-//! statement has ended before the thread looks at it.
+//! the statements that were already running when it last looked. If the client of such a statement
+//! has disconnected, the thread ends the connection, which frees the connection's locks, slot and
+//! memory. A client may still send a short statement and disconnect without waiting for the
+//! response: the statement ends before the thread looks at it.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -25,11 +25,11 @@
 //!   without TLS get one, because the cores of other clients are not known.
 //!   [`super::dedicated_clients`] counts the responses.
 //! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker, and at
-//!   most [`PLACES_MOST`]. There are none while more clients than that send commands within a
+//!   most [`PLACES_MOST`]. There are none while more clients than this bound send commands in a
 //!   window: the clients with dedicated workers would get more of the cores than the others. There
 //!   are none while more clients than there are workers wait or run something long, or while no
 //!   other worker runs. There are none for at least `PILED_FOR` windows after the clients were
-//!   found together on few cores. They are then probably connections of one thread that sends
+//!   found together on few cores: they are then probably connections of one thread that sends
 //!   several commands at once, and one worker that responds to all of them together serves them
 //!   better.
 //! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
