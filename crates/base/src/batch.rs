@@ -19,9 +19,10 @@
 //! crc    u32      CRC32C from the kind through csn    (row put, row delete)
 //! ```
 //!
-//! The log record around a batch has its framing, length, CSN and checksum. A row record has its
-//! own CSN and checksum, so that it can be read alone (LOG-READ-1 of [`crate::log_place`]). The
-//! puts and deletes on tables of [`EngineKind::Memory`] are row records, and no others are.
+//! The log record around a batch adds framing, length, CSN and checksum. A row record also has a
+//! CSN and a checksum of its own, so that it can be read alone (LOG-READ-1 of
+//! [`crate::log_place`]). The puts and deletes on tables of [`EngineKind::Memory`] are row records,
+//! and no others are.
 //!
 //! A batch is encoded before its commit has a CSN. Until then `csn` is 0, and `crc` covers the
 //! bytes before `csn`. [`seal_rows`] writes the CSN and extends the checksum by it. No length

@@ -13,7 +13,8 @@
 //! some:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
-//!   were asked and freed too little.
+//!   were asked and freed too little. Two kinds of charges fail without this: those of BUDGET-3,
+//!   and those for more than the whole limit.
 //! - **BUDGET-2 (asked then, too).** A charge that goes past the limit without being refused
 //!   ([`Budget::charge`]) also asks the holders before it returns.
 //! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no

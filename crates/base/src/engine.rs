@@ -8,7 +8,7 @@
 //! # What an engine guarantees
 //!
 //! - **E1 (install).** When [`Engine::install`] returns, every operation of the batch on a table of
-//!   this engine is visible to reads at a snapshot of that CSN or above, and to none below.
+//!   this engine is visible to reads at a snapshot of the batch's CSN or above, and to none below.
 //!   Operations on other engines' tables are skipped. Later operations of a batch override earlier
 //!   ones on the same key.
 //! - **E2 (any order).** Installs of different CSNs may run at the same time and in any order. The
@@ -39,11 +39,11 @@
 //!   a result, or fails with [`crate::ErrorKind::WouldBlock`]. A read with [`Access::AtHand`] does
 //!   not wait for a device either, but may read from the system's page cache, or ask the system to
 //!   load a block into it.
-//! - **E10 (ranges).** [`Op::DeleteRange`] hides, from reads at its commit's CSN or above, all
-//!   versions of the keys in its range up to its `upto`, which is below that CSN, and no others.
-//!   [`Found::Deleted`] then names the commit, also for keys that never existed. The caller
-//!   installs such a commit only once all versions that it hides are installed (E2 holds for all
-//!   other commits).
+//! - **E10 (ranges).** [`Op::DeleteRange`] hides all versions of the keys in its range at or below
+//!   its `upto`, and no others. It hides them from reads at its commit's CSN or above; `upto` is
+//!   below this CSN. For these keys, also for keys that never existed, [`Found::Deleted`] then
+//!   names the commit. The caller installs such a commit only once all versions that it hides are
+//!   installed (E2 holds for all other commits).
 //! - **E11 (rewriting).** A flush or a compaction of a table may pass the values that it writes
 //!   through the table's [`Rewrite`], once the CSN that was given to [`Engine::set_rewrite`] is
 //!   stable. After that, a read at any snapshot, also an older one, may return a value in its
@@ -62,9 +62,9 @@
 //!   the caller repeats its lookup with [`Access::Blocking`], and that lookup reports it. Until
 //!   then no read begins for data that was found damaged or unreadable.
 //! - **E13 (recall).** A result of [`Engine::recall`] is the same as that of a read at that
-//!   snapshot, whether or not the snapshot is live, if the caller took the CSN, stable or
-//!   installed, from the [`Horizon`] since the engine was opened. `recall` may always return that
-//!   it does not know.
+//!   snapshot, whether or not the snapshot is live. The caller must have taken the CSN from the
+//!   [`Horizon`], as the stable or the installed one, since the engine was opened. `recall` may
+//!   always return that it does not know.
 //!
 //! An engine that keeps its rows in the redo log needs the places of their records, and reports
 //! which segments it keeps: [`crate::log_place`] has the guarantees (LOG-READ-1 to LOG-READ-10).

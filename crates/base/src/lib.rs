@@ -12,8 +12,8 @@
 //! - [`budget`]: the one memory budget; [`stall`]: waits of writers, for memory and for other
 //!   things, and their causes;
 //! - [`prefetch`]: prefetches of memory;
-//! - [`sleepers`]: how a pool's threads sleep and are woken, here because its loom models are built
-//!   without the crates above;
+//! - [`sleepers`]: how a pool's threads sleep and are woken; it is in this crate because its loom
+//!   models are built without the crates above;
 //! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the interfaces that a simulation replaces;
 //!   in builds with debug assertions its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.

@@ -1,5 +1,5 @@
-//! Locks: `parking_lot`'s. In builds with debug assertions, the deterministic scheduler's, which
-//! wrap `parking_lot`'s.
+//! Locks: those of `parking_lot`, and in builds with debug assertions those of the deterministic
+//! scheduler, which wrap `parking_lot`'s.
 
 #[cfg(not(debug_assertions))]
 pub use parking_lot::{

@@ -14,12 +14,12 @@
 //!   record's offset there ([`crate::batch::placed_ops`]). One read of its bytes is enough:
 //!   [`crate::batch::read_row_record`] verifies them, and returns the table, the key, the value and
 //!   the commit's CSN.
-//! - **LOG-READ-2 (each commit once).** In each opening of the database, an engine that wants
-//!   places learns the place of every commit with operations on its tables once. For a commit that
-//!   recovery replays, [`crate::engine::Engine::replay`] passes the place of each record, or
-//!   [`crate::engine::Engine::place_commits`] follows right after its install. For any later commit
-//!   `place_commits` is called once the commit is installed and durable. Commits that recovery
-//!   skips, because every engine's files have them, are not reported.
+//! - **LOG-READ-2 (each commit once).** After each opening of the database, an engine that wants
+//!   places learns the place of every commit with operations on its tables exactly once. For a
+//!   commit that recovery replays, [`crate::engine::Engine::replay`] passes the place of each
+//!   record, or [`crate::engine::Engine::place_commits`] follows right after its install. For any
+//!   later commit `place_commits` is called once the commit is installed and durable. Commits that
+//!   recovery skips, because every engine's files have them, are not reported.
 //! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has
 //!   learned the place of every commit up to that CSN which LOG-READ-2 requires, and all of these
 //!   commits are stable. Calls come one after another. `through` does not fall, except that calls

@@ -1,6 +1,6 @@
-//! Atomics and cells for the lock-free cores: `std`'s in production, loom's under `--cfg loom`. In
-//! builds with debug assertions, the deterministic scheduler's, which wrap `std`'s. So the code
-//! that is checked is the code that runs.
+//! Atomics and cells for the lock-free cores: those of `std` in production, those of loom under
+//! `--cfg loom`, and in builds with debug assertions those of the deterministic scheduler, which
+//! wrap `std`'s. So the code that is checked is the code that runs.
 
 #[cfg(loom)]
 pub use loom::{
