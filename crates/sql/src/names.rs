@@ -3,9 +3,9 @@
 //!
 //! # Guarantees
 //!
-//! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index
-//!   whose name is empty, ends with white space or has more than [`NAME_MAX`] characters.
-//!   Characters are counted, not bytes.
+//! - **NAME-1 (creation).** No statement gives a database, table, column or index a new name that
+//!   is empty, ends with white space or has more than [`NAME_MAX`] characters. Characters are
+//!   counted, not bytes.
 //! - **NAME-2 (at once).** A statement that breaks NAME-1 fails before it takes a metadata lock,
 //!   changes anything or waits. `ddl/name_check` checks the names of columns, indexes and
 //!   constraints; `session/metadata/lock_context` checks the names of tables and databases.

@@ -13,21 +13,23 @@
 //!    take effect, if they are instant (`instant`) and do not affect the indexes' entries. Nothing
 //!    of the statement is visible before.
 //!
-//! `session/building` runs these steps and takes the table exclusively for those moments.
+//! `session/building` runs these steps. To hold the table exclusively means to hold its metadata
+//! lock in exclusive mode.
 //!
 //! # Guarantees
 //!
 //! - **ONLINE-BUILD-1.** After step 1, every change of a row also changes its entries in the
 //!   indexes that are being built. No transaction that knows the earlier definition is left: such a
-//!   transaction shares the table until its end, so step 1 waits for it.
+//!   transaction holds the table's metadata lock in shared mode until its end, so step 1 waits for
+//!   it.
 //! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values. A change
 //!   of the row, or a pass over it, writes the entry under a lock of the row, with the newest
 //!   values. A transaction that changes these values or deletes the row also deletes the entry. It
-//!   may delete an entry that does not exist yet. That does no harm: the pass would write the entry
-//!   under the row's lock, and so sees the new values.
-//! - **ONLINE-BUILD-3.** Every row whose key a pass has passed has its entries. If the row existed
-//!   before step 1, the pass saw it, because the pass reads a later snapshot. If the row was
-//!   inserted or changed later, ONLINE-BUILD-1 applies to it.
+//!   may delete an entry that does not exist yet. That does no harm: when the pass comes to the
+//!   row, it locks the row, and so sees the new values.
+//! - **ONLINE-BUILD-3.** Every row up to the last key that a pass has visited has its entries. If
+//!   the row existed before step 1, the pass saw it, because the pass reads a later snapshot. If
+//!   the row was inserted or changed later, ONLINE-BUILD-1 applies to it.
 //! - **ONLINE-BUILD-4.** No transaction fails because of a build, or waits for more than one batch
 //!   of the build (`pass`, TABLE-PASS-3). Writes of entries are not checked against snapshots
 //!   (`store`), so a transaction that began before a batch meets no conflict with the batch. A
@@ -48,7 +50,7 @@
 //!   removed if its statement is killed or fails, for example because of a duplicate. The next
 //!   opening of the database resumes a build that a crash or a shutdown cut off. Neither removal
 //!   nor such a resumed build keeps others from the table for longer than a moment: each waits
-//!   until nobody uses the table.
+//!   until no transaction uses the table.
 //!
 //! Rejected: to take the rows from one snapshot without locks, record later changes in a log, and
 //! apply this log at the end. The log would grow with everything that is written meanwhile, and

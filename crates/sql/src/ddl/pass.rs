@@ -1,5 +1,5 @@
 //! A pass over the rows of a table in key order, in transactions of a limited number of rows each,
-//! while others read and write the table.
+//! while others read and write the table. A [`Visitor`] processes each row.
 //!
 //! # Guarantees
 //!

@@ -1,5 +1,5 @@
-//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest version while their
-//! table is read and written.
+//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest version, in passes over
+//! the table (`pass`), while the table is read and written.
 //!
 //! # Guarantees
 //!

@@ -9,7 +9,7 @@
 //! - **ROW-SINK-1.** A row is passed on as compact fields ([`Field`]) if the query wants at most
 //!   [`COLUMNS`] columns and none of its values is a decimal. If a row has a decimal, this row and
 //!   all rows after it are passed on as values. If any row in a buffer has a decimal, all rows of
-//!   the buffer are. The output is the same, to the last bit.
+//!   the buffer are. The output is the same either way, to the last bit.
 //! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all of a row's
 //!   columns first.
 

@@ -7,7 +7,7 @@
 //!   SELECT on the table, because the key consists of values of the table.
 //! - **SIGHT-2.** With PROCESS, a user also sees the figures of all other key spaces, with NULL in
 //!   place of their keys. The picture consists of keys, so it leaves these key spaces out. Without
-//!   PROCESS, a user does not see them.
+//!   PROCESS, a user does not see the figures either.
 //! - **SIGHT-3.** Keys of key spaces that belong to no table, such as the catalog, need PROCESS and
 //!   SELECT on everything.
 

@@ -3,7 +3,7 @@
 //! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and
 //! REGEXP, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. The parser's own table
 //! has other precedences for `^`, shifts, XOR, `&&` and LIKE, and reads everything after DIV as one
-//! expression. With it, statements would silently compute other results.
+//! expression. With the parser's own table, statements would silently compute other results.
 
 use std::any::TypeId;
 

@@ -2,7 +2,6 @@
 //!
 //! Statements of one shape share one plan, so a client that sends text pays for parsing and
 //! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
-//! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
 //! conservative: it replaces a literal only where a parameter would mean the same. That is after a
 //! comparison, BETWEEN, LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other
 //! literals stay, such as those of a select list, which name its columns. A statement that the pass
