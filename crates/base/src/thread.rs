@@ -27,7 +27,7 @@ impl<T> JoinHandle<T> {
     /// Waits for the thread's end.
     ///
     /// # Errors
-    /// What it panicked with.
+    /// The value with which the thread panicked.
     pub fn join(self) -> std::thread::Result<T> {
         if let Some(task) = self.task {
             crate::scheduler::join(task);

@@ -258,7 +258,7 @@ mod tests {
             drop(sends);
             if let Some(ring) = &mut post.ring {
                 assert!(ring.submission().is_empty(), "the system would look at what it was given");
-                // It is enabled already, unless it is the earlier ring.
+                // The earlier ring is enabled by this; a new ring is enabled already.
                 let _ = ring.submitter().register_enable_rings();
             }
         };

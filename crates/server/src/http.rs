@@ -371,7 +371,7 @@ impl HttpClient {
 
     fn waits_for(&self) -> PollFd<'_> {
         let flags = match self.stage {
-            // It may disconnect meanwhile.
+            // Ask for no events: poll still reports that the client has disconnected.
             RequestStage::IsTold(_) if self.is_kept_waiting() => PollFlags::empty(),
             RequestStage::IsTold(_) => PollFlags::OUT,
             RequestStage::Asks(_) | RequestStage::Leaves => PollFlags::IN,
@@ -661,7 +661,7 @@ mod tests {
         let (page, goes_on) = start_with(within, 0);
         let mut first = connect(&page);
         first.write_all(b"GET /later HTTP/1.1\r\n\r\n").unwrap();
-        // Its head comes before it is made.
+        // The page's head comes before its body is made.
         first.read_exact(&mut [0; 10]).unwrap();
         let begun = clock::now();
         while clock::now() < begun + 4 * within {
@@ -709,7 +709,7 @@ mod tests {
         for _ in 0..3 {
             let mut deaf = connect(&page);
             deaf.write_all(&b"GET /long HTTP/1.1\r\n\r\n".repeat(20)).unwrap();
-            // Its answer has begun.
+            // The client's answer has begun.
             deaf.read_exact(&mut [0]).unwrap();
             others.push(deaf);
             assert!(ask(&page, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
@@ -731,7 +731,7 @@ mod tests {
         assert_eq!(silent.read(&mut [0]).unwrap(), 0);
         let mut deaf = connect(&page);
         deaf.write_all(b"GET /long HTTP/1.1\r\n\r\n").unwrap();
-        // It reads nothing, so a write finds out that it was disconnected.
+        // The client reads nothing, so only a write finds out that it was disconnected.
         deaf.set_nonblocking(true).unwrap();
         let end = clock::now() + PATIENCE;
         let gone = |error: io::Error| error.kind() != ErrorKind::WouldBlock;

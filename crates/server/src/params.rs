@@ -102,7 +102,7 @@ impl Bound {
         let mut long = None;
         if !self.long.is_empty() || self.refused.is_some() {
             let refused = self.refused.take();
-            // Their charge lasts until the values are returned.
+            // The values' charge lasts until they are given back.
             long = Some(std::mem::take(&mut self.long));
             self.long_bytes = 0;
             if let Some(error) = refused {

@@ -198,7 +198,7 @@ impl<T: Transport> Connection<T> {
                 for column in columns.iter().filter(wanted) {
                     self.packets.packet(|out| {
                         put_column(out, column);
-                        // Its default, which is not sent.
+                        // In place of the column's default, which is not sent.
                         out.push(0xFB);
                     })?;
                 }

@@ -74,7 +74,7 @@ enum AfterCommand {
 
 /// What a client needs next.
 pub(crate) enum Step {
-    /// Its next command may have arrived.
+    /// The client's next command may have arrived.
     Again,
     /// The client waits until it sends something, or until this time of [`clock::now`].
     Waits(Duration),

@@ -249,7 +249,8 @@ pub(super) fn waits_already() -> bool {
     IS_DEDICATED.get()
 }
 
-/// The same for a worker that continues after such a wait.
+/// Whether [`waits_already`] has returned `true` for the wait that ends now. For a worker that
+/// continues after a wait.
 pub(super) fn waited_already() -> bool {
     WAITED.take()
 }

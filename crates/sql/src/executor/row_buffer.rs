@@ -58,11 +58,11 @@ enum HeadKind {
 
 /// How duplicate rows are removed.
 enum Once {
-    /// They are not.
+    /// All rows are kept.
     No,
-    /// Duplicates are adjacent once the rows are sorted, and removed then.
+    /// The order makes duplicates adjacent, and they are dropped after the sort.
     ByOrder,
-    /// A row is added only if it is not in the set of previous rows.
+    /// A row that is in the set of previous rows is not added.
     Seen(DistinctRows),
 }
 

@@ -178,7 +178,7 @@ fn line(rest: &[u8]) -> usize {
 fn element_of(keyword: Keyword) -> Option<usize> {
     Some(match keyword {
         Keyword::FROM | Keyword::USING => size_of::<ast::TableWithJoins>(),
-        // Its commas become joins.
+        // The commas of an UPDATE become joins.
         Keyword::UPDATE => size_of::<ast::Join>(),
         Keyword::INTO => size_of::<ast::TableWithJoins>(),
         Keyword::SELECT | Keyword::RETURNING | Keyword::DISTINCT => size_of::<ast::SelectItem>(),
