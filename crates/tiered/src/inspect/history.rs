@@ -11,7 +11,7 @@ use super::level_of;
 use crate::compaction::Tally;
 use crate::picker::{CompactionKind, Pick};
 
-/// Records that are kept: some minutes of a busy database, in a few tens of KiB.
+/// The most records that are kept: some minutes of a busy database, in a few tens of KiB.
 const KEPT: usize = 256;
 
 /// A compaction that has ended.
@@ -37,7 +37,7 @@ pub struct CompactionRecord {
     pub written_extents: u64,
     /// Bytes of those.
     pub written_bytes: u64,
-    /// Slices that stayed where they were, and bytes of their blocks.
+    /// Slices that were re-linked, and bytes of their blocks.
     pub relinked_slices: u64,
     /// See `relinked_slices`.
     pub relinked_bytes: u64,
@@ -55,7 +55,7 @@ pub struct CompactionRecord {
     pub took: Duration,
 }
 
-/// A running compaction.
+/// The start time of a running compaction.
 pub(crate) struct Timer(Duration);
 
 impl Timer {

@@ -1,8 +1,10 @@
 //! The contents of a database, for inspection: levels, slices, memtables, compactions, and the
-//! device space that they take.
+//! device space of the levels.
 //!
-//! An inspection uses only records, and reads no data. `TieredEngine::inspect` inspects a running
-//! engine, each sub-table at one moment. [`Offline`] inspects a folder that no database has open.
+//! An inspection uses the metadata of extents and slices, and reads no blocks.
+//! `TieredEngine::inspect` inspects a running engine: all figures of one sub-table are of the same
+//! moment, those of different sub-tables need not be. [`Offline`] inspects a folder that no
+//! database has open.
 
 mod history;
 mod offline;
@@ -72,8 +74,8 @@ impl Inspection {
 pub struct FilesInspection {
     /// The class.
     pub class: DeviceClass,
-    /// Bytes of the files that have space on the device, as far as is known. For a closed folder,
-    /// the bytes of extents.
+    /// Bytes of the files for which the device has allocated space, as far as is known. For a
+    /// closed folder, the bytes of extents.
     pub bytes: u64,
     /// Bytes among them that belong to no extent.
     pub free_bytes: u64,
@@ -146,7 +148,7 @@ pub struct MemtableInspection {
 pub struct SliceInspection {
     /// 0, 1 or 2.
     pub level: u8,
-    /// The sub-level's number; larger ones are newer, and 0 is none.
+    /// The sub-level's number, larger for newer ones; 0 in Level1 and Level2.
     pub sublevel: u64,
     /// The extent's number.
     pub extent: u64,
@@ -164,7 +166,7 @@ pub struct SliceInspection {
     pub block_bytes: u64,
     /// Its share of the extent's slots.
     pub slot_bytes: u64,
-    /// Its share of the extent's dead blocks.
+    /// Its share of the bytes of the extent's dead blocks.
     pub dead_bytes: u64,
     /// Bytes of keys and values, before coding.
     pub payload_bytes: u64,

@@ -146,7 +146,7 @@ impl Offline {
     }
 }
 
-/// Level0 first, its newest sub-level before all others.
+/// The order of levels in an inspection: Level0 first, from its newest sub-level on.
 fn order(place: Place) -> (u8, std::cmp::Reverse<u64>) {
     match place {
         Place::Level0(number) => (0, std::cmp::Reverse(number)),
@@ -155,7 +155,7 @@ fn order(place: Place) -> (u8, std::cmp::Reverse<u64>) {
     }
 }
 
-/// The sub-levels of slices that are in order.
+/// The number of sub-levels of slices in that order.
 fn sublevels_of(slices: &[SliceInspection]) -> u64 {
     let level0 = slices.iter().filter(|slice| slice.level == 0);
     let mut numbers: Vec<u64> = level0.map(|slice| slice.sublevel).collect();

@@ -1,13 +1,13 @@
 //! The device space of tables, by use.
 //!
-//! All figures are counted from records in memory. They are exact for data in extents, except for
-//! one: how much of the payload is newest versions. For this figure, all versions of a slice count
-//! with the same size. The versions of a lower level that versions of a higher level replace are
-//! unknown until they are merged.
+//! All figures are computed from the metadata of extents and slices; memtables are not included.
+//! The figures are exact, except for the payload bytes of newest versions, which are estimated: all
+//! versions of a slice are taken to have the same size, and a key counts once in each slice that
+//! has it. Only a merge finds out that a version in a higher level replaces one below.
 //!
-//! Slots, dead blocks and unused ends of slots belong to extents, and slices of one extent may be
-//! in several levels and sub-tables. Each slice gets a share of them in proportion to the bytes of
-//! its blocks, so that the sums over all levels equal those of the extents.
+//! Slots, dead blocks and unused ends of slots belong to a whole extent, but slices of one extent
+//! may be in several levels and sub-tables. So each slice gets a share of these bytes, in
+//! proportion to the bytes of its blocks. The sums over all levels equal those over the extents.
 
 use std::collections::BTreeMap;
 
@@ -35,24 +35,25 @@ pub struct LevelSpace {
     pub tombstones: u64,
     /// Bytes of keys and values, of all versions, before they were coded.
     pub payload_bytes: u64,
-    /// The approximate bytes among those of each key's newest version in its slice.
+    /// Of `payload_bytes`, approximately those of each key's newest version in its slice.
     pub newest_bytes: u64,
-    /// Bytes of the blocks that hold them.
+    /// Bytes of the slices' blocks, as they are stored.
     pub block_bytes: u64,
-    /// The bytes among those that were recently read much more often than the average, if that is
+    /// Of `block_bytes`, those that were recently read much more often than the average, if that is
     /// known.
     pub hot_bytes: u64,
-    /// The bytes among those that were read much less often.
+    /// Of `block_bytes`, those that were recently read much less often than the average, if that is
+    /// known.
     pub cold_bytes: u64,
     /// Bytes of blocks by the intended coding of their extents, in the order of [`super::CODINGS`].
     pub coded_bytes: [u64; 4],
     /// Bytes of slots: its share of its extents' slots.
     pub slot_bytes: u64,
-    /// The same by class of device, the fastest first.
+    /// `slot_bytes` by class of device, the fastest first.
     pub class_bytes: [u64; 3],
     /// Bytes of blocks that no slice needs any more: its share of its extents' dead blocks.
     pub dead_bytes: u64,
-    /// Bytes of slots past the ends of extents: its share.
+    /// Bytes of slots past the ends of extents: its share of those of its extents.
     pub slack_bytes: u64,
 }
 
@@ -86,7 +87,7 @@ impl LevelSpace {
     }
 }
 
-/// About the bytes of a slice that are newest versions.
+/// The approximate payload bytes of a slice's newest versions.
 fn newest_bytes_of(slice: &SliceMeta) -> u64 {
     let counts = &slice.counts;
     let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
@@ -100,11 +101,11 @@ pub struct ClassSpace {
     pub extents: u64,
     /// Bytes of keys and values, of all versions, before they were coded.
     pub payload_bytes: u64,
-    /// The approximate bytes among those of each key's newest version in its slice.
+    /// Of `payload_bytes`, approximately those of each key's newest version in its slice.
     pub newest_bytes: u64,
-    /// Bytes of the blocks that hold them.
+    /// Bytes of the slices' blocks, as they are stored.
     pub block_bytes: u64,
-    /// Bytes of their slots.
+    /// Bytes of the extents' slots.
     pub slot_bytes: u64,
     /// Bytes of blocks that no slice needs any more. They are freed with their extents.
     pub dead_bytes: u64,
@@ -144,7 +145,7 @@ impl TableSpace {
         all
     }
 
-    /// About the bytes of keys and values of its newest versions.
+    /// The approximate bytes of keys and values of its newest versions.
     #[must_use]
     pub fn newest_bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.newest_bytes).sum()
@@ -160,7 +161,7 @@ impl TableSpace {
 /// A slice of a table, and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct PlacedSlice<'a> {
-    /// The sub-table's place among its table's.
+    /// The index of the sub-table among those of its table.
     pub(crate) part: usize,
     pub(crate) place: Place,
     pub(crate) meta: &'a SliceMeta,
@@ -179,15 +180,17 @@ pub(crate) struct Share {
 struct Whole {
     class: DeviceClass,
     space: ClassSpace,
-    /// Bytes of the slices that were counted already.
+    /// Bytes of the slices that have received their shares.
     shared_bytes: u64,
-    /// The first level of a sub-table in which it was found. Usually it is the only one.
+    /// The sub-table and level of its first slice. Usually all its slices are there.
     met_first: Option<(usize, usize)>,
+    /// The other sub-tables and levels with slices of it.
     met_then: Vec<(usize, usize)>,
 }
 
 impl Whole {
-    /// The next slice's share. All shares together are the whole.
+    /// The share of the next slice, which has this many bytes. The shares of all slices add up to
+    /// the whole.
     fn share(&mut self, bytes: u64) -> Share {
         let (from, to) = (self.shared_bytes, self.shared_bytes + bytes);
         self.shared_bytes = to;
@@ -204,8 +207,8 @@ impl Whole {
         }
     }
 
-    /// Whether it is found for the first time in a level of its table, and in a level of a
-    /// sub-table.
+    /// Records a level of a sub-table with a slice of the extent. Returns whether it is the first
+    /// slice in that level of the table, and the first in that level of the sub-table.
     fn meet(&mut self, part: usize, level: usize) -> (bool, bool) {
         let mut met = self.met_first.iter().chain(&self.met_then);
         let of_level = met.clone().all(|(_, other)| *other != level);
@@ -227,12 +230,12 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// The most bytes of memory for each extent while it is made: those of a hash table that is
-    /// being doubled.
+    /// The most bytes of memory for each extent while a ledger is made: those of a hash table that
+    /// is being doubled.
     pub(crate) const EXTENT_BYTES: usize = 4 * size_of::<(ExtentId, Whole)>();
 
     /// Counts the space of a table with this many sub-tables. `visit` receives every slice with its
-    /// share, in the order in which they came.
+    /// share, in the order of `pieces`.
     pub(crate) fn of<'a>(
         table: TableId,
         parts: usize,

@@ -2,15 +2,15 @@
 //! latest compactions. Only an inspection of a folder that no database has open uses the file; no
 //! engine reads it.
 //!
-//! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`), under
-//! another name, and renames it without a sync: a failed sync would be reported to this writer,
-//! which ignores it, and not to the writer whose edit or extent was lost (DISK-5 of
-//! `storage::disk`). A crash leaves the previous file, the new one, or bytes that fail the
-//! checksum. A missing, torn or damaged file, and a file of another version, all count as no
-//! statistics.
+//! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`). It writes
+//! under another name and renames, without a sync. If writes to other files were lost, a sync here
+//! could be the call that learns of it, and would ignore it; then no sync of the writer whose edit
+//! or extent was lost would fail (DISK-5 of `storage::disk`). A crash leaves the previous file, the
+//! new one, or bytes that fail the checksum. A missing, torn or damaged file, and a file of another
+//! version, all count as no statistics.
 //!
 //! # Format
-//! Integers are little-endian. `stats_snapshot` in the data folder:
+//! Integers are little-endian. The file `recent` in the data folder:
 //!
 //! | bytes | |
 //! |--:|---|
@@ -18,7 +18,7 @@
 //! | 2 | version: 1 |
 //! | 8 | when it was written, in nanoseconds since the Unix epoch |
 //! | 8 | the number of the next new extent at that time: nothing is known of it and later ones |
-//! | 8 | number of extents that were read lately, for each of which follow, by number: |
+//! | 8 | number of extents that were read lately, for each of which follow, in ascending order: |
 //! | 8 | its number |
 //! | 8 | the counts of its regions at that time, a byte each, 63 at most, one of them at least 1 (`temperature`) |
 //! | 2 | number of compactions, for each of which follow, the newest last: |
@@ -26,7 +26,7 @@
 //! | 4 | its table |
 //! | 1 | its kind: 0 deletion, 1 intra-Level0, 2 minor, 3 major, 4 self-major, 5 full, 6 recode |
 //! | 1 | the level of its output: 0, 1 or 2 |
-//! | 8 each | input slices, and bytes of their blocks; extents written, and their bytes; slices that stayed, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
+//! | 8 each | input slices, and bytes of their blocks; extents written, and their bytes; slices that were re-linked, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
 //! | 8 | when it ended, in nanoseconds since the Unix epoch |
 //! | 8 | how long it took, in nanoseconds |
 //! | 4 + n | the first key of its inputs |
