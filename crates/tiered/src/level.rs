@@ -45,8 +45,8 @@ pub(crate) struct Levels {
     pub(crate) level2: Arc<Run>,
     /// The range tombstones over all of them.
     pub(crate) ranges: Arc<RangeTombstones>,
-    /// No version that was ever in them, since the opening, has a larger CSN. From this snapshot on
-    /// only the newest versions matter, which are never dropped.
+    /// The largest CSN of all versions that were in these levels since the opening. A snapshot at
+    /// or above it sees only the newest version of each key, and no compaction drops those.
     pub(crate) newest_from: Csn,
 }
 
@@ -62,7 +62,8 @@ pub(crate) struct LevelsEdit {
 }
 
 impl Drop for Levels {
-    /// The last reader frees only a few of them (DEFERRED-FREE-1).
+    /// The last reader frees only some of the nodes, and leaves the others to a background thread
+    /// (DEFERRED-FREE-1).
     fn drop(&mut self) {
         let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
         let below = [&mut self.level1, &mut self.level2].map(std::mem::take);
@@ -112,8 +113,8 @@ impl Levels {
         }
     }
 
-    /// These slices and those of other levels whose keys all come after them. Sub-levels of the
-    /// same number become one, so the numbers stay in order on both sides.
+    /// These slices and those of other levels, whose keys all come after these. Sub-levels of the
+    /// same number become one. So each side keeps the numbers of its sub-levels, and their order.
     pub(crate) fn joined(&self, after: &Levels) -> Levels {
         let newest_from = self.newest_from.max(after.newest_from);
         let mut edit = LevelsEdit { newest_from, ..LevelsEdit::default() };

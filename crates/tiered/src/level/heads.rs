@@ -38,8 +38,8 @@ impl Heads {
         heads
     }
 
-    /// The head of a key; the largest for a key that is above all that begin with the prefix,
-    /// `None` for one below them.
+    /// The head of a key. A key above all keys with the prefix has the largest head, and a key
+    /// below all of them has none.
     #[inline]
     pub(super) fn of_key(&self, key: &[u8]) -> Option<u64> {
         let prefix = &self.prefix[..self.prefix_bytes];
@@ -63,7 +63,7 @@ impl Heads {
             return at;
         }
         let alike = self.largest[at..].partition_point(|largest| *largest <= head);
-        // Only their keys decide.
+        // Among pairs with this head, only their keys decide.
         let mut past = at + alike;
         while at < past {
             let middle = at + (past - at) / 2;

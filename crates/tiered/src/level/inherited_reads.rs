@@ -13,8 +13,8 @@ use crate::temperature::{REGIONS, blocks_of, regions_of};
 
 /// The recent reads of a compaction's inputs, by key: the first key of each region, and its reads.
 ///
-/// It takes the memory of eight keys for each extent, regardless of the compaction's size. It
-/// assumes that the outputs have about as many rows in each block as the inputs.
+/// It takes the memory of eight keys for each input extent. It assumes that the outputs have about
+/// as many rows in each block as the inputs.
 #[derive(Default)]
 pub(crate) struct InheritedReads(Vec<(Box<[u8]>, f64)>);
 
@@ -67,7 +67,8 @@ impl InheritedReads {
             let meta = &slice.meta;
             let from = self.0.partition_point(|(key, _)| *key < meta.smallest);
             let count = self.0[from..].partition_point(|(key, _)| *key <= meta.largest);
-            // A region that begins before it and reaches into it counts for its neighbour.
+            // A region that begins before this slice and reaches into it counts for the slice
+            // before.
             let there = &self.0[from..from + count];
             spread(there, &slice.extent, meta.block_range());
         }
@@ -79,8 +80,8 @@ fn spread(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usi
     let mut sums = [0.0; REGIONS];
     let all = blocks.len() * regions.len();
     for (at, (_, reads)) in regions.iter().enumerate() {
-        // In units of which each block has as many as there are regions, and each region as many as
-        // there are blocks.
+        // The arithmetic is in units: each block has as many units as there are regions, and each
+        // region as many as there are blocks.
         let parts = at * blocks.len()..(at + 1) * blocks.len();
         for block in parts.start / regions.len()..parts.end.min(all).div_ceil(regions.len()) {
             let of_block = block * regions.len()..(block + 1) * regions.len();

@@ -25,7 +25,8 @@ impl Retired for RetiredNodes {
     }
 }
 
-/// Drops the trees of runs, all together as those of one reader (DEFERRED-FREE-1).
+/// Drops the trees of runs. One limit holds for all of them, because one reader drops them
+/// (DEFERRED-FREE-1).
 pub(super) fn let_go(roots: impl Iterator<Item = Arc<SliceNode>>) {
     let nodes: Vec<_> = roots.filter(|root| root.count() > 0).collect();
     let context = nodes.first().and_then(|root| root.first().extent.context().cloned());

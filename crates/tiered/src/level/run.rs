@@ -16,7 +16,8 @@ pub(crate) struct Run {
 }
 
 impl Drop for Run {
-    /// The last reader frees only a few of its nodes (DEFERRED-FREE-1).
+    /// The last reader frees only some of its nodes, and leaves the others to a background thread
+    /// (DEFERRED-FREE-1).
     fn drop(&mut self) {
         if self.root.count() > 0 {
             retired_nodes::let_go(std::iter::once(std::mem::take(&mut self.root)));

@@ -16,10 +16,12 @@
 //! entries, and a node with neighbours has at least a quarter of that. So the depth is logarithmic
 //! in the number of slices.
 //!
-//! X-Engine's metadata index copies paths in the same way (section 3.1.3). A search in a flat list
-//! was as fast, but an edit copied, and later dropped, a counted pointer for each slice: some ten
-//! milliseconds for half a million slices. A two-level list would still copy about a thousand
-//! pointers, each to a node that is in no processor cache.
+//! X-Engine's metadata index copies paths in the same way (section 3.1.3).
+//!
+//! Rejected: a flat list. A search in it was as fast, but an edit copied a counted pointer for each
+//! slice, and later dropped it: some ten milliseconds for half a million slices. Rejected: a list
+//! of lists. An edit would still copy about a thousand counted pointers, and each copy changes the
+//! count in a node that is in no processor cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -134,7 +136,7 @@ fn balanced(nodes: Vec<(Arc<SliceNode>, bool)>) -> Vec<Arc<SliceNode>> {
     done.into_iter().map(|(node, _)| node).collect()
 }
 
-/// The tree of slices in key order.
+/// Makes a tree of slices that are in key order.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
@@ -367,7 +369,7 @@ impl SliceNode {
                 slices.into_iter().map(|part| Arc::new(SliceNode::of_slices(part))).collect()
             }
             (Below::Nodes(own, _), Below::Nodes(others, _)) => {
-                // A node that had no neighbour has one now.
+                // A short node that had no neighbour in its parent has one now.
                 let is_end = |at: usize| at + 1 == own.len() || at == own.len();
                 let nodes = own.iter().chain(others).cloned().enumerate();
                 above(balanced(nodes.map(|(at, node)| (node, is_end(at))).collect()))
