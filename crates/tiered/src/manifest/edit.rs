@@ -28,8 +28,8 @@
 //!                   it; a commit is in the extents of the result if it is in the extents of both
 //! 13 add range      table, first key, CSN, upto, whether there is an end (u8), the first key past
 //!                   it: a range tombstone (see `ranges`), in addition to those of the table
-//! 14 cut range      table, the same fields: removes this mark from these keys, where it covered
-//!                   them
+//! 14 cut range      table, the same fields: removes the range tombstone with this CSN and upto
+//!                   from these keys, where it covers them
 //! 15 add dictionary table, its number, its bytes
 //! 16 move extent    table, extent id, data file, first slot, slots (as many as before)
 //! ```
@@ -59,7 +59,7 @@ pub(crate) enum Place {
     Level2,
 }
 
-/// Keys from one on to before another; to the end of the table for `None`.
+/// The keys from the first key to before the second; to the end of the table for `None`.
 pub(crate) type Keys = (Box<[u8]>, Option<Box<[u8]>>);
 
 fn range_of((start, end): &Keys) -> KeyRange<'_> {
@@ -314,7 +314,7 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
-    /// A slice with keys of more than one sub-table. A sound state has none.
+    /// Finds a slice with keys of more than one sub-table. A sound state has none.
     pub(crate) fn astride(&self) -> Option<&SliceMeta> {
         let mut slices = self.extents.values().flat_map(ExtentState::slices);
         let spans = |slice: &SliceMeta| {
@@ -353,8 +353,8 @@ impl TableState {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExtentState {
     pub(crate) meta: ExtentMeta,
-    /// The slices, by their first blocks. Nearly always there is one. A compact list matters
-    /// because there are very many extents.
+    /// The slices, in the order of their first blocks. Nearly all extents have one slice. The list
+    /// is compact because there are very many extents.
     pub(crate) slices: Vec<(Place, Arc<SliceMeta>)>,
 }
 
@@ -368,7 +368,7 @@ impl ExtentState {
         self.slices.binary_search_by_key(&first_block, |(_, slice)| slice.first_block)
     }
 
-    /// Adds a slice, unless it lies outside of the extent or shares blocks with another.
+    /// Adds a slice. Fails if it reaches past the extent or shares blocks with another slice.
     fn add(&mut self, place: Place, meta: Arc<SliceMeta>) -> Result<()> {
         let end = meta.first_block + meta.blocks;
         let at = self.position(meta.first_block);

@@ -1,18 +1,20 @@
-//! The extents of a table, as a copy-on-write tree that is cloned at no cost.
+//! The extents of a table, as a copy-on-write tree.
 //!
 //! EXTENT-MAP-1. *Order.* Lookups are by extent number, and iteration is in the order of these
 //! numbers.
 //!
-//! EXTENT-MAP-2. *Clones stay.* A clone copies one pointer, whatever the number of extents, and
-//! later changes do not affect it: a change copies the nodes on its path that a clone shares, and
-//! updates the others in place.
+//! EXTENT-MAP-2. *Clones stay.* Cloning copies one pointer, whatever the number of extents. Later
+//! changes of the original do not affect the clone: a change copies each node on its path that a
+//! clone shares, and updates the other nodes in place.
 //!
 //! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries. If the entries of a node after
 //! a removal and of its neighbour would fit in three quarters of a node, the two nodes are merged.
 //!
-//! A clone of a flat map would copy an entry for each extent, and edits wait while a rewrite of the
-//! manifest or a pin clones it. Extent numbers ascend, so a full node stays full, and the next node
-//! begins with the new extent.
+//! Rejected: a flat map. A rewrite of the manifest and a backup's pin clone the map, and edits wait
+//! meanwhile. Cloning a flat map would copy an entry for each extent.
+//!
+//! The number of a new extent is above all others. So a full rightmost node is not split in halves:
+//! it stays full, and the new extent begins a node of its own.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -126,8 +128,9 @@ fn child(nodes: &[(ExtentId, Arc<ExtentNode>)], id: ExtentId) -> usize {
     nodes.partition_point(|(first, _)| *first <= id).saturating_sub(1)
 }
 
-/// Where a node that is too long is split. After an insertion at its end, more insertions there are
-/// likely.
+/// The index at which a node that is too long is split, where `at` is the index of the entry that
+/// was just inserted. After an insertion at its end, more insertions there are likely, so the node
+/// keeps all other entries.
 fn cut(entries: usize, at: usize) -> usize {
     if at + 1 == entries { entries - 1 } else { entries / 2 }
 }

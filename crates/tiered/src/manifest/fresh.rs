@@ -1,4 +1,4 @@
-//! A manifest file that is written and not yet in force.
+//! A manifest file that is being written and is not in force yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::edit::State;
 use super::record::{encode_record, encode_record_of};
 use super::{CURRENT, encode_state, failed, file_name};
 
-/// The first sequence number after those of a fresh manifest.
+/// The first sequence number after the two records, state and seal, of a fresh manifest.
 const SEQUENCE_FIRST: u64 = 3;
 
 /// A fresh manifest file, which only a rename puts in force.
@@ -29,8 +29,8 @@ fn pointer(dir: &Path) -> PathBuf {
 }
 
 impl Fresh {
-    /// Writes a file of this state under a number, in pieces, each durable before the next. After a
-    /// failure the file is removed if possible.
+    /// Writes this state to the file of a number, in pieces of `piece` bytes, each durable before
+    /// the next. After a failure the file is removed if possible.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]. The manifest in
@@ -73,7 +73,7 @@ impl Fresh {
         let mut bytes = Vec::with_capacity(edits.len() + 64);
         encode_record_of(&mut bytes, self.sequence_next, |out| out.extend_from_slice(edits));
         encode_record(&mut bytes, self.sequence_next + 1, &[]);
-        // The file is not read before it is in force, so edits and seal need only one sync.
+        // No opening reads the file before it is in force, so edits and seal need only one sync.
         self.file.write_and_sync(self.end, &bytes)?;
         self.end += bytes.len() as u64;
         self.sequence_next += 2;
@@ -97,8 +97,8 @@ impl Fresh {
     }
 }
 
-/// Tries to remove a file and a pointer that no opening uses. If it fails, a later rewrite
-/// overwrites or removes them.
+/// Tries to remove a manifest file and a `CURRENT.new` that no opening uses. If that fails, a later
+/// rewrite overwrites or removes them.
 fn remove(disk: &dyn Disk, dir: &Path, number: u64) {
     let _ = (disk.remove(&dir.join(file_name(number))), disk.remove(&pointer(dir)));
 }

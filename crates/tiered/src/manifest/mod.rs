@@ -11,18 +11,19 @@
 //! - **MANIFEST-2 (failure).** On a full disk none of a call's edits is recorded, and a later call
 //!   may succeed. After any other failure it is unknown whether the edits survive a restart, and
 //!   every later call fails.
-//! - **MANIFEST-3 (no waiting).** An edit does not wait for a concurrent rewrite, except while the
-//!   rewrite clones the state and while it switches `CURRENT`, which takes a few syncs whatever the
-//!   number of extents.
+//! - **MANIFEST-3 (short waits).** An edit waits for a concurrent rewrite only while the rewrite
+//!   clones the state and while it puts the new file in force. Both take the same time whatever the
+//!   number of extents: the first copies one pointer for each table, the second needs a few syncs.
 //! - **MANIFEST-4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force
 //!   has all edits that were recorded until then.
 //! - **MANIFEST-5 (a failed rewrite).** On a full disk the file in force stays, edits go on, and
 //!   another rewrite begins once the file has grown by half. After any other failure MANIFEST-2
 //!   holds, and no recorded edit is lost.
 //! - **MANIFEST-6 (opening).** The state that an opening has read survives any crash, because the
-//!   opening writes it to a fresh file. The bytes that it read may be only in the system's cache:
-//!   their writer was killed before a sync, or a sync failed. The system counts such bytes as
-//!   clean, so only rewriting them brings them to the device.
+//!   opening writes it to a fresh file. The bytes that the opening read may be only in the system's
+//!   page cache: their writer was killed before it synced them, or its sync failed. After a failed
+//!   sync the system counts the pages as clean, so another sync does not write them, and only
+//!   rewriting the bytes brings them to the device.
 
 mod edit;
 mod extents;
@@ -87,7 +88,8 @@ struct Loaded {
 fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Loaded>> {
     let current = dir.join(CURRENT);
     if !disk.exists(&current)? {
-        // A crash while the first manifest was created leaves only that file.
+        // A crash during the creation of the first manifest leaves only its file: such a folder
+        // counts as empty.
         let first = file_name(1);
         let manifest = |name: &&String| name.starts_with("MANIFEST-") && **name != first;
         let other = |name: &&String| manifest(name) || name.ends_with(".data");
@@ -130,10 +132,11 @@ fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
     parse().ok_or_else(|| Error::corruption(format!("{} is damaged", path.display())))
 }
 
-/// A state, and its file: its number, the file, its end, and the next sequence number.
+/// A state, the number of its file, the file, the file's end, and the next sequence number.
 type OpenedManifest = (State, u64, Arc<dyn File>, u64, u64);
 
-/// Writes a state under a number, and puts it in force. No edits are recorded meanwhile.
+/// Writes a state to the file of a number, and puts the file in force. The caller records no edits
+/// meanwhile.
 fn write(
     (disk, dir): (&Arc<dyn Disk>, &Path),
     slot_bytes: u32,
@@ -247,7 +250,8 @@ impl Manifest {
         encode_record(&mut bytes, self.sequence_next, &edits);
         let sealed_at = bytes.len();
         encode_record(&mut bytes, self.sequence_next + 1, &[]);
-        // Allocate room for both first, so that a full disk is met before anything is recorded.
+        // Allocate room for the edits and the seal first, so that a full disk is met before
+        // anything is recorded.
         let (edits_at, seal_at) = (self.end, self.end + sealed_at as u64);
         let room = self.file.allocate(self.end, bytes.len() as u64);
         if let Err(full) = &room
@@ -293,8 +297,8 @@ fn encode_state(state: &State, slot_bytes: u32, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Rewrites the bytes that were read from a manifest in place, and cuts off a torn tail, so that no
-/// later record comes before it. It takes no space.
+/// Rewrites in place the bytes that were read from a manifest. Cuts off a torn tail first, so that
+/// no bytes of it come after a later record. It needs no disk space.
 fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = disk.open(path, OpenMode::Write)?;
     file.set_len(bytes.len() as u64)?;
@@ -303,7 +307,7 @@ fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
     Ok(file)
 }
 
-/// The failure that ends a manifest.
+/// The error of a manifest that has failed: every later edit returns it.
 fn failed(error: &Error) -> Error {
     Error::new(ErrorKind::WritesStopped, format!("the manifest failed: {error}"))
 }
@@ -325,7 +329,7 @@ impl State {
     }
 }
 
-/// Passes on the edits that lead from an empty state to this one.
+/// Passes the edits that lead from an empty state to this one to `give`.
 fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
     for (&table, contents) in &state.tables {
         give(Edit::CreateTable { table, created: contents.created });

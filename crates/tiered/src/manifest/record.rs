@@ -23,10 +23,10 @@
 //! The manifest writes and syncs a record with edits, and then writes and syncs a *seal*, a record
 //! without edits. Only then does the engine act on the edits. So:
 //!
-//! - a bad record with a valid one anywhere after it was once durable: it is damage, the opening
-//!   reports it with file and offset, and uses nothing after it;
-//! - a bad record with nothing valid after it was never acted upon: it is the torn tail of an
-//!   append that a crash cut short, and is discarded.
+//! - A bad record with a valid one anywhere after it was once durable, because the later one was
+//!   written after its sync. So it is damage: the opening fails, and names file and offset.
+//! - A bad record without a valid one after it was never acted upon, because its seal was not
+//!   written. It is the torn tail of an append that a crash cut short, and is discarded.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
@@ -87,9 +87,9 @@ pub(super) struct Contents {
     pub(super) next_sequence: u64,
 }
 
-/// Reads a manifest file with `number` in its name, and passes on the edits of all records, in
-/// order: they are too many to hold together with the resulting state. Errors name the offset; the
-/// caller adds the file.
+/// Reads a manifest file with `number` in its name, and passes the edits of all records to `give`,
+/// in order. It returns no list of them, because they are too many to hold beside the resulting
+/// state. Errors name the offset; the caller adds the file.
 pub(super) fn read_edits(
     bytes: &[u8],
     number: u64,

@@ -1,17 +1,17 @@
 //! Rewrites the manifest into a fresh file while edits continue.
 //!
-//! The goal: no edit waits longer because of a rewrite, however long the manifest is (MANIFEST-3),
-//! and a crash at any moment of a rewrite loses no edit (MANIFEST-4).
+//! The goal: the time for which an edit waits for a rewrite does not grow with the manifest
+//! (MANIFEST-3), and a crash at any moment of a rewrite loses no edit (MANIFEST-4).
 //!
 //! 1. Under the manifest's lock, the rewrite clones the state, which copies one pointer for each
-//!    table ([`super::extents`]). From then on, edits still go into the file in force, and their
-//!    bytes are also kept in memory.
-//! 2. Without the lock, the rewrite writes the cloned state to a new file, in pieces with a sync
-//!    after each. The sync of a concurrent edit may have to wait for other dirty data of the file
-//!    system, and so waits for one piece at most. The rewrite writes the new `CURRENT` under a
-//!    temporary name beside the old one.
-//! 3. The rewrite appends the edits that were kept meanwhile, without the lock while there are
-//!    many, so that few remain.
+//!    table ([`super::extents`]). The clone is the *picture*. From then on, edits still go into the
+//!    file in force, and their bytes are also kept in memory.
+//! 2. Without the lock, the rewrite writes the picture to a new file, in pieces with a sync after
+//!    each. The pieces are for concurrent edits: the file system may write other dirty data before
+//!    it completes the sync of an edit, and so there is at most one piece of such data. The rewrite
+//!    then writes the new `CURRENT` under a temporary name beside the old one.
+//! 3. Without the lock, the rewrite appends the edits that were kept meanwhile, in rounds, until
+//!    few remain.
 //! 4. Under the lock, the rewrite appends and syncs the remaining edits, switches `CURRENT` by a
 //!    rename, and syncs the folder. Later edits go into the new file. The rewrite removes the old
 //!    file after it has released the lock.
@@ -20,11 +20,11 @@
 //! a crash at any operation leaves one file in force with all acknowledged edits, and a failure
 //! before the rename changes nothing.
 //!
-//! Rejected: writing edits into both files from the beginning, which needs two more syncs for each
-//! edit. Rejected: building the state by reading the old file again, which costs the memory of a
-//! second state. Rejected: writing the state in parts, with the lock held for each part. It needs
-//! no copy-on-write tree, but every edit must then check which part of the state it changes was
-//! already written.
+//! Rejected: writing edits into both files from the beginning. Each edit would need two more syncs
+//! during a rewrite. Rejected: reading the old file again to build the state that is written. It
+//! would take the memory of a second state. Rejected: writing the state in parts under the lock,
+//! one after the other. It would need no copy-on-write tree, but every edit would have to check
+//! whether the part of the state that it changes was already written.
 
 use std::mem;
 use std::path::PathBuf;
@@ -43,11 +43,11 @@ use crate::coding::Names;
 const PIECE_BYTES: usize = if cfg!(test) { 512 } else { 1 << 20 };
 /// Kept edits of at most this many bytes are appended under the manifest's lock.
 const KEPT_MOST: usize = if cfg!(test) { 128 } else { 256 << 10 };
-/// The rounds after which more are appended under the lock: a thread that records edits that fast
-/// then waits for them.
+/// The most rounds of appends without the lock. If threads record edits so fast that many are still
+/// left, these are appended under the lock, and the threads wait meanwhile.
 const ROUNDS_MAX: usize = 8;
 
-/// Edits that were recorded since the picture was taken and are not in the fresh file yet.
+/// Edits that were recorded since the rewrite took its picture, and that the fresh file lacks.
 #[derive(Default)]
 pub(super) struct KeptEdits {
     edits: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) struct KeptEdits {
 }
 
 impl KeptEdits {
-    /// Adds what was just recorded: edits, and the payload of their record.
+    /// Adds edits that were just recorded; `payload` is that of their record.
     pub(super) fn add(&mut self, edits: &[Edit], payload: &[u8]) {
         self.edits.extend_from_slice(payload);
         self.names.extend(edits.iter().filter_map(|edit| match edit {
@@ -91,7 +91,7 @@ struct Replaced {
 }
 
 impl Manifest {
-    /// Takes the picture of a rewrite; `None` while there is another, and after a failure.
+    /// Begins a rewrite by taking its picture; `None` during another rewrite, and after a failure.
     pub(crate) fn begin_rewrite(&mut self) -> Option<Rewrite> {
         if self.kept.is_some() || self.failure.is_some() {
             return None;
@@ -119,11 +119,11 @@ impl Manifest {
     fn give_up(&mut self, error: &Error) -> Error {
         self.kept = None;
         if error.kind() == ErrorKind::DiskFull {
-            // It is retried once the manifest has grown by half, and not each time.
+            // Without this, each edit would retry the rewrite.
             self.bytes_max = self.end + self.end / 2;
             return error.clone();
         }
-        // The pointer may have been switched, so nothing may be added to the old file.
+        // `CURRENT` may name the fresh file now, so no edit may go into the old one.
         let failure = failed(error);
         self.failure.get_or_insert(failure).clone()
     }
