@@ -50,7 +50,7 @@ impl Conflicts {
         edges
     }
 
-    /// The ranges in between, in key order.
+    /// The ranges of keys that are not barred, in key order.
     pub(crate) fn windows(&self) -> Vec<Window<'_>> {
         let mut windows = Vec::new();
         let mut after: Option<&[u8]> = None;

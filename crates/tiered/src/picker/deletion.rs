@@ -8,8 +8,8 @@ use crate::level::Slice;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
 
-/// The number of range tombstones that every snapshot sees from which on a sub-table is compacted
-/// because of them.
+/// A sub-table with this many range tombstones that every snapshot sees is compacted because of
+/// them.
 const RANGES_MANY: usize = 16;
 
 impl Chooser<'_> {
@@ -66,8 +66,9 @@ impl Chooser<'_> {
         None
     }
 
-    /// Merges tombstones of Level1 into Level2, where the versions are that they hide; otherwise
-    /// those of Level0 into Level1; otherwise slices that range tombstones hide.
+    /// Merges tombstones of Level1 into Level2, which has the versions that they hide. If there are
+    /// none, merges those of Level0 into Level1, and if there are none either, slices with versions
+    /// that range tombstones hide.
     pub(super) fn pick_deletion(&self) -> Option<Pick> {
         self.pick_tombstones().or_else(|| self.pick_hidden())
     }
@@ -94,8 +95,8 @@ impl Chooser<'_> {
         let level0 = self.levels.level0.iter().flat_map(|sublevel| sublevel.run.slices());
         let mut deleted = level0.clone().filter(|slice| self.is_mostly_deleted(slice));
         let first = deleted.find(|slice| !self.bars.touch(&slice.meta))?;
-        // Slices that it overlaps go down with it, and slices that those overlap, unless they are
-        // too many.
+        // The slices of Level0 that it overlaps go down with it, and those that they overlap, and
+        // so on, unless they have too many bytes.
         let (mut smallest, mut largest) = (&*first.meta.smallest, &*first.meta.largest);
         loop {
             let touched = level0.clone().filter(|slice| {

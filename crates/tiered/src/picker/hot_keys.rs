@@ -7,10 +7,10 @@ use super::Chooser;
 use crate::level::Slice;
 use crate::temperature::{COLD, HOT, REGIONS, Temperature, blocks_of};
 
-/// The least share of an extent that is worth cutting a slice in two.
+/// A piece is worth cutting its slice in two from one in this many bytes of an extent on.
 const PIECE_SHARE: u64 = 16;
 
-/// Costs within this factor of the least one count as equal.
+/// Costs up to this many times the least one count as equal to it.
 const ALIKE: f64 = 1.25;
 
 /// Whether a ratio of overlapped bytes to own bytes costs about as much as the least ratio.
@@ -42,7 +42,7 @@ impl KeptHot {
         slice.meta.blocks as usize - self.blocks.iter().map(Range::len).sum::<usize>()
     }
 
-    /// The temperature of those blocks.
+    /// The temperature of the blocks that go down.
     pub(super) fn sinking_temperature(&self, slice: &Slice) -> Temperature {
         let reads = |blocks: Range<usize>| {
             let count = blocks.len() as u64;
@@ -53,7 +53,7 @@ impl KeptHot {
         Temperature((all.saturating_sub(kept) / (self.sinking(slice).max(1) as u64)) as u32)
     }
 
-    /// Bytes of the slice that go down.
+    /// The bytes of the blocks that go down.
     pub(super) fn sinking_bytes(&self, slice: &Slice) -> u64 {
         share_of(slice, self.sinking(slice))
     }
@@ -104,15 +104,15 @@ impl Chooser<'_> {
         kept
     }
 
-    /// The bytes that stay occupied while `bytes` bytes of an extent are in use: its dead bytes
-    /// count too.
+    /// The bytes of slots that `bytes` bytes of a slice keep occupied, which include a share of the
+    /// extent's dead bytes.
     fn cost(&self, slice: &Slice, bytes: u64) -> u64 {
         let extent = &slice.extent;
         let (slots, live) = (self.slots_bytes(extent), extent.live_bytes().max(1));
         (u128::from(bytes) * u128::from(slots.max(live)) / u128::from(live)) as u64
     }
 
-    /// The parts of a slice, in order. None is so small that it would not be worth the cut.
+    /// The parts of a slice, in order. No part is too small to be worth a cut.
     fn pieces(&self, slice: &Arc<Slice>) -> Vec<HotPiece> {
         let extent = &slice.extent;
         let blocks = slice.meta.block_range();

@@ -11,7 +11,7 @@ use crate::level::{Levels, Run, Slice, Slices};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// The parts of Level0 that are tried, the best first.
+/// The most parts of Level0 that are tried, the best first.
 const PARTS_TRIED: usize = 8;
 
 impl Chooser<'_> {
@@ -64,11 +64,12 @@ impl Chooser<'_> {
 
     /// Adjacent sub-levels whose merge writes the fewest bytes, relative to its worth.
     ///
-    /// With room for `n` more sub-levels, `n` memtables come before the next merge, which makes
-    /// room for one less, and so on: about `n * (n + 1) / 2` memtables, each written once more. So
-    /// the merge that removes `n` sub-levels is worth that many. If only the bytes for each
-    /// sub-level counted, a full Level0 would rewrite a large sub-level again and again with a few
-    /// small ones.
+    /// A merge that removes `n` sub-levels makes room for `n` flushes. Merging their sub-levels
+    /// into one makes room for `n - 1` more flushes, and so on. So Level0 takes about
+    /// `n * (n + 1) / 2` memtables, each of which is written once more, before a merge has to
+    /// rewrite the result of the first one. That number is the worth of the merge. If its worth
+    /// were `n`, a full Level0 would rewrite a large sub-level again and again with a few small
+    /// ones.
     ///
     /// If keys are barred, only the slices of sub-levels between two bars are merged. A sub-level
     /// with a slice there that reaches past a bar stays, and separates its neighbours: older data
@@ -135,9 +136,10 @@ impl Chooser<'_> {
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
-        // If a slice covers older slices that reach beyond its part, the slice must stay with them.
-        // That may leave no slice in a part. The oldest slices cover no others (PICKER-3), so each
-        // part along them has some, unless it is cut again.
+        // A slice that overlaps an older slice must stay if the older one reaches out of the part
+        // (PICKER-1). So all slices of a part may have to stay. The oldest slices overlap no older
+        // ones, so a part that is cut along the oldest run always has some, unless it is then cut
+        // finer. The last attempt does not cut finer, so that a pick is found (PICKER-3).
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;
@@ -238,7 +240,8 @@ impl Chooser<'_> {
                 (window, bytes) = part(end);
             }
             let own = (&*slices[start].meta.smallest, &*slices[end - 1].meta.largest);
-            // Slices of other runs past the ends of this run may overlap more below than its own.
+            // Slices of other runs that lie past the ends of this run may overlap more below than
+            // the slices of this run do.
             let (smallest, largest) = match self.shape.even_level0 {
                 true => hull(runs.iter().flat_map(|run| run.ends_in(&window))).unwrap_or(own),
                 false => own,
@@ -249,7 +252,8 @@ impl Chooser<'_> {
                 slices[start..end].iter().map(|slice| (slice.temperature(), slice.meta.bytes)),
             );
             parts.push(Level0Part { window, bytes, ratio, warmth });
-            // Up to the end there may still be enough bytes without the first slice.
+            // This part ends with the last slice. The next part does too, and has one slice less;
+            // it may still have enough bytes.
             let is_enough = self.shape.even_level0 && bytes >= self.shape.input_bytes;
             if end == slices.len() && !is_enough {
                 break;
@@ -281,9 +285,10 @@ impl Chooser<'_> {
             .or_else(|| self.with_target(kind, sources, level1, Place::Level1))
     }
 
-    /// Merges directly into Level2, together with the slices of Level1 at these keys, if they
-    /// overlap little of Level2. A later major compaction would hardly overlap less, and the data
-    /// is written once less. Not if Level1 has hot slices there (PICKER-6).
+    /// Merges directly into Level2, together with the slices of Level1 at these keys, if all of
+    /// them overlap little of Level2. A later major compaction of them would hardly overlap less,
+    /// and this way the data is written once less. Does not do so if Level1 has hot slices there
+    /// (PICKER-6).
     fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
         let Levels { level1, level2, .. } = self.levels;
         let (smallest, largest) = hull(sources.iter().flatten())?;
@@ -313,7 +318,7 @@ struct Level0Part<'a> {
     warmth: u64,
 }
 
-/// A run, with the total bytes of the slices before each slice.
+/// A run, with the total bytes of the slices before each slice, and of all slices.
 struct Measured<'a> {
     run: &'a Run,
     before: Vec<u64>,

@@ -13,7 +13,7 @@ use crate::level::{Run, Slice};
 use crate::manifest::Place;
 use crate::temperature::Temperature;
 
-/// The part of a slice of Level1 that goes down.
+/// The part of a slice of Level1 that would go down.
 struct Sinking {
     bytes: u64,
     temperature: Temperature,
@@ -55,8 +55,9 @@ struct ExtentContents<'a> {
 }
 
 impl Chooser<'_> {
-    /// The adjacent slices of Level1 that overlap the least of Level2 for their size; of about
-    /// equal ones the coldest. Hot parts are left out, as far as they may stay.
+    /// The adjacent slices of Level1 that overlap the fewest bytes of Level2 for each of their own;
+    /// among about equal ones, the coldest (PICKER-5). Hot parts that may stay are left out
+    /// (PICKER-6).
     pub(super) fn pick_major(&self) -> Option<Pick> {
         let upper: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
         let lower = &self.levels.level2;
@@ -95,7 +96,8 @@ impl Chooser<'_> {
         Some(pick)
     }
 
-    /// The windows that begin at each of some slices, each with as many slices as go down at once.
+    /// Appends the windows that begin at each of some slices, each with as many slices as go down
+    /// at once.
     fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<CandidateWindow>) {
         for (first, start) in free.iter().enumerate() {
             let (mut bytes, mut below, mut met) = (0, 0, 0);
@@ -119,8 +121,9 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether the extent of a slice with `stale_bytes` stale bytes is mostly empty or dead, and
-    /// could be filled better.
+    /// Whether the extent of a slice has more bytes of slots for each used byte than the ceiling
+    /// allows, and a merge could fill them better. `stale_bytes` of the extent do not count as
+    /// used.
     fn is_thin(&self, slice: &Slice, stale_bytes: u64) -> bool {
         let extent = &slice.extent;
         let used = self.used_bytes(extent, self.block_bytes(slice)).saturating_sub(stale_bytes);
@@ -132,8 +135,8 @@ impl Chooser<'_> {
         (slice.meta.bytes / u64::from(slice.meta.blocks.max(1))).max(self.shape.block_bytes)
     }
 
-    /// The used bytes of an extent, plus those of a block: an extent that has no room for one more
-    /// block cannot be filled better.
+    /// The used bytes of an extent, plus those of a block: if an extent has no room for one more
+    /// block, a merge cannot fill it better.
     fn used_bytes(&self, extent: &ExtentHandle, block_bytes: u64) -> u64 {
         let all = self.slots_bytes(extent);
         if extent.is_in_order() { all } else { (extent.used_bytes() + block_bytes).min(all) }
@@ -203,8 +206,8 @@ impl Chooser<'_> {
         all as f64 / used.max(1) as f64 / self.shape.space_max
     }
 
-    /// Adjacent slices of Level2 whose thin extents free the most slots, up to `input_bytes`. Full
-    /// slices between them stay where they are.
+    /// Adjacent slices of Level2, of up to `input_bytes`, whose merge frees the most slots of thin
+    /// extents. The compaction re-links full slices between them.
     pub(super) fn pick_self_major(&self) -> Option<Pick> {
         let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
         let extents = self.extents_of_level2();

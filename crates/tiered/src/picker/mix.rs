@@ -53,7 +53,7 @@ impl Zipf {
 }
 
 impl Mix {
-    /// A sub-table with the last rows of a table, from a share of them on.
+    /// A sub-table with the last rows of a table; the fraction `from` of the rows is before them.
     fn new(shape: Shape, from: f64, seed: u64) -> Mix {
         let from = (f64::from(LOADED) * from) as u32;
         let mut mix = Mix {
@@ -156,9 +156,9 @@ fn shape(even_level0: bool) -> Shape {
     Shape { level0_target, even_level0, ..shape_for(MEMTABLE_BYTES / 3) }
 }
 
-/// The results for a sub-table with the last rows after as many memtables as in a benchmark run:
-/// bytes written for each flushed byte, the largest compaction, and the average number of
-/// sub-levels.
+/// The results for a sub-table with the last rows of a table, after as many memtables as in a
+/// benchmark run: bytes written for each flushed byte, the bytes of the largest compaction, and the
+/// average number of sub-levels.
 fn outcome(even_level0: bool, from: f64) -> (f64, u64, f64) {
     let (mut times, mut mix) = (0.0_f64, Mix::new(shape(even_level0), from, 42).after(60));
     for _ in 0..10 {

@@ -7,7 +7,6 @@
 //! - **PICKER-2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
 //!   target level that overlaps the hull of the other inputs.
 //! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level it relieves.
-//!
 //! - **PICKER-4.** No pick holds a slice from a range in [`Conflicts`]: damaged keys, or keys that
 //!   another compaction holds.
 //!
@@ -16,21 +15,21 @@
 //!   versions that the tombstones hide are gone. If there are many range tombstones, a deletion
 //!   compaction rewrites slices without the versions that they hide.
 //! - *Intra-Level0*: while Level0 holds too little to be compacted into lower levels, neighbouring
-//!   sub-levels merge into one, because a read visits each sub-level. The picker takes the
-//!   neighbours with the lowest cost for the number of memtables that the freed room takes: small
-//!   sub-levels, and many.
+//!   sub-levels merge into one, because a read visits each sub-level. The picker weighs the bytes
+//!   that the merge writes against the number of memtables that Level0 can then take before it must
+//!   merge as much again. So it prefers small sub-levels, and many of them.
 //! - *Minor*: Level0 is compacted once its bytes reach a share of those of the lower levels. The
 //!   picker takes the key range in which Level0 has the most bytes for each overlapping byte below.
 //!   The outputs go into Level1, or, where that is cheap, together with the overlapping part of
 //!   Level1 straight into Level2.
-//! - *Major*: Level1 is compacted into Level2 once it is large. Moving a byte down costs about
-//!   `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second. Their sum is
-//!   smallest if both are equal, so Level1's target is the geometric mean of Level2 and of the
-//!   bytes that Level0 holds when it is relieved. If that target, or Level0's share, would exceed
-//!   the allowed space for each byte of Level2, both are smaller, because most of their bytes are
-//!   newer versions of rows in Level2.
-//! - *Self-major*: within Level2, extents that are mostly dead, and versions that no snapshot sees,
-//!   merge into fewer extents once wasted space exceeds a ceiling.
+//! - *Major*: Level1 is compacted into Level2 once it exceeds its target. Moving a byte down costs
+//!   about `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second. The sum
+//!   is smallest if both are equal, so Level1's target is the geometric mean of Level2 and of the
+//!   bytes that Level0 holds when it is compacted. A ceiling limits Level0 and Level1 together to a
+//!   share of Level2, because most of their bytes are newer versions of rows in Level2, and so are
+//!   needed in addition to those rows.
+//! - *Self-major*: within Level2, extents of mostly dead blocks, and slices with many versions that
+//!   no snapshot sees, are merged into fewer extents once wasted space exceeds a ceiling.
 //!
 //! # Temperature (appendix C)
 //! - **PICKER-5.** Among choices of about the same cost, the coldest goes down.
@@ -38,8 +37,9 @@
 //!   None stays while Level1 is so far over its target that writers would soon be slowed, and none
 //!   if a read of Level2 costs no more. So there is always a slice to take down.
 //!
-//! Compactions that relieve writers come first. The other kinds follow in the order of a setting,
-//! and by urgency within each kind.
+//! # Order
+//! Compactions without which writers would soon be slowed come first. The other kinds follow in the
+//! order of the setting `compaction_order`, and by urgency within each kind.
 
 mod conflicts;
 mod deletion;
@@ -72,7 +72,7 @@ pub(crate) use recode::{pick_recoding, rests_uncompressed};
 /// The figures that the picker works with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Shape {
-    /// Sub-levels at which Level0 is relieved.
+    /// Sub-levels from which on sub-levels are merged.
     pub(crate) level0_target: usize,
     /// Sub-levels at which writers are slowed.
     pub(crate) level0_limit: usize,
@@ -80,18 +80,20 @@ pub(crate) struct Shape {
     pub(crate) level1_bytes_min: u64,
     /// Bytes that Level0 may hold even if little is below it.
     pub(crate) level0_bytes: u64,
-    /// The size of Level0 as a share of what is below it.
+    /// Bytes that Level0 may hold, as a share of the bytes below it.
     pub(crate) level0_share: f64,
-    /// Level0 merges directly with Level2 if that has at most this many times the bytes.
+    /// A minor compaction goes straight into Level2 if it overlaps less than this many times its
+    /// own bytes there.
     pub(crate) level2_times: f64,
     /// About the bytes from the upper level that one compaction takes.
     pub(crate) input_bytes: u64,
-    /// Tombstones from which on a deletion compaction takes a slice.
+    /// The fewest tombstones for which a deletion compaction takes a slice.
     pub(crate) deletions_min: u64,
-    /// Bytes by which a full extent, and a full block, may fall short.
+    /// Bytes of a slot.
     pub(crate) extent_bytes: u64,
+    /// Bytes of a block: a full extent may leave as many unused.
     pub(crate) block_bytes: u64,
-    /// Bytes of extents for each used byte past which Level2 is compacted by itself.
+    /// The most bytes of Level2's extents for each used byte, before Level2 is compacted by itself.
     pub(crate) space_max: f64,
     /// Bytes that Level0 and Level1 together may hold for each byte of Level2.
     pub(crate) above_max: f64,
@@ -213,9 +215,8 @@ impl Shape {
         share.min(self.above_most(levels) / 3).max(self.level0_bytes)
     }
 
-    /// The most bytes that Level0 and Level1 together should hold because of the space ceiling, if
-    /// that is more than they may always hold. Without anything below them, all that they hold is
-    /// needed.
+    /// The ceiling on the bytes of Level0 and Level1 together. It does not apply to what each of
+    /// them may always hold, and there is none while Level2 is empty: then no row is stored twice.
     fn above_most(&self, levels: &Levels) -> u64 {
         match levels.level2.bytes() {
             0 => u64::MAX,
@@ -263,11 +264,11 @@ impl Shape {
 pub(crate) struct Chooser<'a> {
     pub(crate) shape: Shape,
     pub(crate) levels: &'a Levels,
-    /// Slices that no pick may touch.
+    /// Keys that no pick may touch.
     pub(crate) bars: &'a Conflicts,
-    /// Every snapshot sees commits up to this one.
+    /// Every live and future snapshot sees the commits up to this one.
     pub(crate) oldest: Csn,
-    /// All versions in memory are at or above this CSN.
+    /// No version in a memtable has a smaller CSN.
     pub(crate) memtables_from: Csn,
 }
 
@@ -286,7 +287,7 @@ impl Chooser<'_> {
         (urgency >= 1.0).then_some(urgency)
     }
 
-    /// Whether writers would soon be slowed without it.
+    /// Whether writers would soon be slowed without a compaction of this kind.
     pub(crate) fn is_pressing(&self, kind: Kind) -> bool {
         let shape = &self.shape;
         match kind {
@@ -309,8 +310,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// The inputs with the slices that they overlap in the level below; `None` if those are held,
-    /// or there are no inputs.
+    /// The inputs with the slices that they overlap in the level below; `None` if a key of any of
+    /// them is barred, or there are no inputs.
     fn with_target(
         &self,
         kind: Kind,

@@ -1,22 +1,23 @@
-//! Chooses extents to move to devices of other classes, as a pure function of the extents' places
-//! and temperatures and the free space of each class.
+//! Chooses extents to move to devices of other classes, as a pure function of the classes, levels
+//! and temperatures of the extents and of the free space of each class.
 //!
 //! # What a pick must keep
 //! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
-//! - **MOVE-PICK-2.** An extent goes to the class of its level. A hot extent of the slowest class
-//!   goes to the next faster class, and one of the hottest extents to the class after that.
+//! - **MOVE-PICK-2.** An extent goes to the class that is meant for its level. An extent that is
+//!   meant for the slowest class goes one class higher if it is hot, and two classes higher if it
+//!   is among the hottest.
 //! - **MOVE-PICK-3.** No extent moves to a class with little or no free space: the remaining space
 //!   is for new extents.
-//! - **MOVE-PICK-4.** A moved extent stays until it is much warmer or cooler, so nothing moves back
-//!   and forth.
-//! - **MOVE-PICK-5.** If a class has no space for a hot extent, and holds a much cooler one because
-//!   of its temperature, the cooler extent moves down.
+//! - **MOVE-PICK-4.** An extent that has moved up moves down again only once it is much cooler than
+//!   it had to be to move up. So no extent moves back and forth.
+//! - **MOVE-PICK-5.** If a class has no space for a hot extent, the coolest extent that is there
+//!   only because of its temperature moves down, if it is much cooler than the hot one.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
 
-/// The temperatures from which on an extent moves up, and from which on it stays there: for one
-/// step, and for two.
+/// The least temperature at which an extent moves up, and the least at which it then stays: for one
+/// class up, and for two.
 const STEPS: [(u32, u32); 2] = [(HOT, COLD), (HOTTEST, HOT)];
 /// An extent yields to another one that is this many times as hot.
 const YIELDS: u32 = 4;

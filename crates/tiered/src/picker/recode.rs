@@ -1,16 +1,17 @@
 //! Recompression: rewrites slices that were re-linked to Level2, because they still have the coding
 //! of the level above.
 //!
-//! A compaction leaves unchanged slices alone, even if it moves them to a level with stronger
-//! compression. That saves writes under load. Later, a recode compaction merges neighbouring slices
-//! into fewer extents (X-Engine's slides, "Storage cost": cold records only). Hot slices stay as
-//! they are, because each read of them would pay for the decompression.
+//! A compaction re-links a slice that it need not merge, even to a level with stronger compression.
+//! That saves writes under load. Later, a recode compaction compresses such slices, and packs
+//! neighbouring ones into fewer extents (X-Engine's slides, "Storage cost": cold records only). Hot
+//! slices stay as they are, because each read of them would pay for the decompression.
 //!
-//! Data above Level2 is recompressed, too, once its sub-table has *come to rest*: it has not been
-//! written to for a while. Otherwise a table that is small in relation to memory would never be
-//! compressed, because no new writes drive its rows down. Compacting these rows into Level2 would
-//! rewrite the overlapping slices there, perhaps for a few rows. So a recode compaction compresses
-//! them in their level, and only if they are a large enough part of the sub-table.
+//! Slices above Level2 are recompressed, too, once their sub-table has *come to rest*: it has not
+//! been written to for a while. If only Level2 were compressed, a table that is small in relation
+//! to memory never would be, because no new writes drive its rows down. The recode compaction
+//! leaves these slices in their level: compacting them into Level2 would rewrite the overlapping
+//! slices there, perhaps for a few rows. It runs only if they are a large enough part of the
+//! sub-table.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;
@@ -18,11 +19,12 @@ use crate::level::{Levels, Run};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// The least share of a resting sub-table's bytes above Level2 that is worth compressing.
+/// Compressing a resting sub-table's bytes above Level2 is worth the work from one in this many of
+/// all its bytes on.
 const SHARE_AT_REST: u64 = 10;
 
-/// Whether enough of a sub-table is above Level2 and not compressed with this coding that
-/// compressing it is worth the work once it is at rest: at least `least` bytes.
+/// Whether so much of a sub-table is above Level2 and not compressed with this coding that
+/// compressing it is worth the work once the sub-table is at rest: at least `bytes_least` bytes.
 pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u64) -> bool {
     let plain: u64 = levels
         .level1
@@ -35,16 +37,16 @@ pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u
     above >= bytes_least && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
 }
 
-/// The share of the least bytes up to which a slice that needs no recoding is taken along with its
-/// neighbours.
+/// A slice that needs no recoding is taken along with its neighbours if it has at most one in this
+/// many of `bytes_least` bytes.
 const BRIDGE_SHARE: u64 = 16;
 
 /// The first adjacent slices of a run that are not hot and whose extents were written with a weaker
 /// coding, if they have enough bytes to be worth it, up to `bytes_most`.
 ///
 /// A small slice between them that is compressed already is taken along. Merges leave such slices
-/// every few extents, where their inputs' ends met, and the slices between them would otherwise
-/// never have enough bytes.
+/// every few extents, where their inputs' ends met. If a small slice ended the pick, the slices
+/// between two of them would never have enough bytes.
 pub(crate) fn pick_recoding(
     run: &Run,
     place: Place,
