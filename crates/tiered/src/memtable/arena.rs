@@ -9,8 +9,9 @@ use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use spillway_reclaim::pages::{PAGE_ALIGN, Page, PagePool};
 
-/// A memtable of a few rows should take a few kilobytes, so chunks begin small and grow with the
-/// arena. In models the first chunk suffices, because loom does not model the lock for another.
+/// The bytes of the first chunk. A memtable of a few rows should take a few kilobytes, so chunks
+/// begin small and grow with the arena. In models the first chunk suffices, because loom does not
+/// model the lock that adding a chunk takes.
 const CHUNK_BYTES_MIN: usize = if cfg!(loom) { 64 << 10 } else { 2 << 10 };
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 /// Chunks begin at a cache line of the processor.

@@ -1,9 +1,9 @@
 //! The gate of a memtable: it admits insertions while the memtable is active, and after it is
 //! sealed, shows when the last insertion has left.
 //!
-//! Every insertion passes the gate. So each thread counts itself in one of several cache lines,
-//! together with the other counters that an insertion changes. One line for all threads would move
-//! from core to core at each insertion.
+//! Every insertion enters the gate and leaves it. One counter for all threads would move from core
+//! to core at each insertion. So there are several *stripes*, each in a cache line of its own. A
+//! thread always uses the same stripe, which also has the other counters that an insertion changes.
 
 use std::cell::Cell;
 
@@ -22,8 +22,8 @@ const PATIENCE: usize = 1000;
 #[cfg(loom)]
 const PATIENCE: usize = 1;
 
-/// The bit of a sealed gate in a stripe's word. The bits below it count the threads inside; the
-/// bits above count the keys that threads had added when they left.
+/// The bit of a stripe's word that is set once the gate is sealed. The bits below it count the
+/// threads inside; the bits above it count the keys that threads had added when they left.
 const SEALED: u64 = 1 << 31;
 const INSIDE: u64 = u32::MAX as u64;
 const KEYS_SHIFT: u32 = 32;
@@ -35,7 +35,7 @@ struct GateStripe {
     csn_max: AtomicU64,
 }
 
-/// Counts the threads inside and the keys that they added, until it is sealed.
+/// The gate: counts the threads inside and the keys that they added, until it is sealed.
 #[derive(Debug, Default)]
 pub(crate) struct Gate([GateStripe; STRIPES]);
 
@@ -70,8 +70,8 @@ impl Gate {
     /// Whether the gate is sealed and all threads have left. The caller then sees everything that
     /// they did.
     ///
-    /// A refused thread counts as inside for a moment, so the result may be `false` then. Once it
-    /// is `true`, no thread does anything inside any more.
+    /// A refused thread counts as inside for a moment, and the result may be `false` because of it.
+    /// After a result of `true`, no thread does anything inside any more.
     pub(crate) fn is_quiet(&self) -> bool {
         self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
     }
@@ -81,8 +81,9 @@ impl Gate {
     /// did, or entered so late that it sees what the caller did before the call. Returns `false` if
     /// the gate is sealed, or a thread stays for long.
     ///
-    /// It rewrites each word with its own value. A load could return an old value, from before a
-    /// thread entered that does not see what the caller did.
+    /// It reads each word by adding zero, because a read-modify-write returns the latest value. A
+    /// load could return an older one, and so miss a thread that has entered without seeing what
+    /// the caller did before the call.
     pub(crate) fn passed(&self) -> bool {
         let is_empty = |stripe: &GateStripe| {
             let empty = stripe.word.fetch_add(0, Ordering::AcqRel) & INSIDE == 0;

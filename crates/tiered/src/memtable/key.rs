@@ -57,8 +57,8 @@ struct KeyHead {
 const KEY_AT: usize = offset_of!(KeyHead, len) + size_of::<u32>();
 const VALUE_AT: usize = offset_of!(Version, len) + size_of::<u32>();
 
-/// Stands for data that is written once, before it is published, so that loom detects a reader that
-/// comes too soon. It is empty in production.
+/// Stands for data that is written once, before it is published. In models, loom detects a reader
+/// that reads it too soon. It is empty in production.
 #[derive(Default)]
 pub(super) struct Written(UnsafeCell<()>);
 

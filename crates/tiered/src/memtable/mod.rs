@@ -1,4 +1,4 @@
-//! Memtables: the newest versions of one table in memory, and its newest range tombstones.
+//! Memtables: each holds new versions and new range tombstones of one sub-table in memory.
 
 mod arena;
 mod gate;
@@ -25,7 +25,7 @@ pub(crate) use tree::{Places, TreePlace};
 
 use crate::ranges::RangeTombstones;
 
-/// A memtable whose range tombstones take more bytes is full, because each commit that adds some
+/// A memtable is full if its range tombstones take more bytes, because each commit that adds some
 /// copies all of them.
 pub(crate) const RANGES_BYTES_MAX: usize = 256 << 10;
 
@@ -56,7 +56,7 @@ impl Accounts {
 
 struct Charges {
     memory: Charge,
-    /// `None` once it is flushed, or if it need not be.
+    /// `None` once the memtable is flushed, or need not be.
     unflushed: Option<Charge>,
 }
 

@@ -26,13 +26,13 @@
 //!   two nodes that other threads can reach. A writer that adds a version to an existing key takes
 //!   no lock.
 //! - Every leaf but the leftmost has a key, at its `low` or past it. So if the leaf of a key has no
-//!   smaller key, the predecessor is in a leaf to its left, and the search for it continues before
-//!   the leaf's `low`.
+//!   smaller key, the predecessor of the key is in a leaf to the left, and the search for it begins
+//!   again with the leaf's `low` in place of the key.
 //! - No node is freed before the tree.
 //!
-//! Rejected: optimistic lock coupling over wide sorted nodes (Leis and others), which needs fewer
-//! levels. Its readers wait for a writer that was preempted while it moves entries. Here a writer
-//! prepares a slot and publishes it by one store.
+//! Rejected: optimistic lock coupling over wide sorted nodes (Leis and others). It needs fewer
+//! levels, but a writer moves entries in place, and readers of the node wait for it, even if it is
+//! preempted. Here a writer prepares a slot and publishes it by one store.
 #![allow(unsafe_code)] // A leaf: nodes and keys live in arenas, behind atomic pointers.
 
 use std::ptr::NonNull;
@@ -227,8 +227,8 @@ impl Tree {
         let level = node.level() + 1;
         let root = self.load(&self.root);
         if root.level() < level {
-            // The first thread makes the root. A node that is not linked below it yet can be
-            // reached from a linked one, by going right.
+            // Of several threads, the first one makes the root. The others' nodes, which the new
+            // root does not name yet, can be reached from its first child by going right.
             let new = Node::new(&self.nodes, None, Some(root)).as_ptr().cast().as_ptr();
             let old = root.as_ptr().cast().as_ptr();
             let _ = self.root.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
@@ -276,7 +276,8 @@ impl Tree {
     }
 
     /// The neighbour of a place in its leaf, if the place is still at its rank. Prefetches the
-    /// entry after that: other sources of the scan have rows in between.
+    /// entry after the neighbour: by the time the scan comes there, the memory has arrived, because
+    /// the scan takes rows of other sources in between.
     fn beside(&self, at: TreePosition, step: impl Fn(usize) -> Option<usize>) -> Option<TreePlace> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };

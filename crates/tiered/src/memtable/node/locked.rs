@@ -70,18 +70,20 @@ impl Node {
         self.order.store(order.0, Ordering::Release);
     }
 
-    /// Whether heads are nearly too short to distinguish the keys.
+    /// Whether heads are nearly too short to distinguish the keys: two of them differ only in the
+    /// last byte.
     fn is_tight(&self, order: Order) -> bool {
         let head = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
         (1..order.len()).any(|rank| head(rank - 1) ^ head(rank) < 1 << 8)
     }
 
-    /// A prefix for keys in this range: as many bytes as they share, but no more than heads need.
+    /// The length of a prefix for keys in this range: as many bytes as they share, but not more
+    /// than are needed so that heads reach the ends of the keys.
     fn prefix_for(least: &[u8], most: &[u8]) -> usize {
         common(least, most).min(least.len().max(most.len()).saturating_sub(HEAD_BYTES))
     }
 
-    /// The prefix for the node to the right that will hold these entries.
+    /// The length of the prefix for the node to the right that will hold these entries.
     fn prefix_of_right(&self, order: Order, moved: &[(KeyRef, NonNull<u8>)]) -> usize {
         let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
         let (least, most) = (moved[0].0.bytes(), moved[moved.len() - 1].0.bytes());
@@ -97,8 +99,8 @@ impl Node {
         }
     }
 
-    /// A prefix for a node whose first entry will be this key: a guess at what later keys share
-    /// with it.
+    /// The length of a prefix for a node whose first entry will be this key: a guess at how many
+    /// bytes later keys share with it.
     fn prefix_for_first(&self, key: &[u8]) -> usize {
         let near = match self.next() {
             Some(next) => next.low(),
@@ -214,7 +216,8 @@ impl<'a> Locked<'a> {
         let (mut low, entry) = moved[0];
         if is_append && node.level() == 0 {
             // Keys between the last one here and this one may come later, even in descending order.
-            // The new leaf must cover them too, or each would begin a separate leaf.
+            // The new leaf must cover them too, or each would begin a separate leaf. So its `low`
+            // is the shortest prefix of this key that is above the last one here.
             let last = node.key(order.slot(order.len() - 1)).bytes();
             let shared = common(last, key.bytes());
             if shared + 1 < key.bytes().len() {

@@ -1,9 +1,14 @@
 //! A node of the tree: up to fifteen entries in key order, read without a lock.
 //!
-//! An entry of a leaf is a key. An entry of an inner node is a child, which stands for the smallest
-//! key below it. A slot holds the entry and its *head*: the eight bytes of its key past the node's
+//! An entry of a leaf is a key. An entry of an inner node is a child node, and its key is the
+//! child's `low`. A slot holds the entry and its *head*: the eight bytes of its key past the node's
 //! *prefix*, with which every key in the node begins. Most comparisons compare only two heads, and
 //! do not load a key.
+//!
+//! A node also has its height above the leaves (`level`), a pointer to the node to its right
+//! (`next`), a lower bound of the keys in it and to the right of it (`low`), and, if it is an inner
+//! node, the child for keys below its first entry (`first`). Its *latch* is one word: the lock of
+//! writers, and a count of the node's splits.
 //!
 //! # Invariants
 //!
@@ -11,16 +16,18 @@
 //!   slot and then publishes the order (Release), both under the node's lock. A reader that loads
 //!   the order (Acquire) sees every slot that the order names, and no insertion changes these
 //!   slots.
-//! - A split removes slots from the order, and a later insertion may reuse them while a slow reader
-//!   still reads them. Such a reader retries: the latch counts splits, and the split increments the
-//!   count before it releases the lock, so before a freed slot is written. The slow reader discards
-//!   a value from a changing slot, and reading it is harmless: entries and heads are atomics, and
-//!   every entry that was ever in a slot remains valid memory of the same type.
-//! - The prefix changes only while no slot is occupied. A reader that loads the prefix together
-//!   with an order without slots does not use it, and a reader with an older order has to retry, as
-//!   above.
-//! - `low`, `level` and `first` never change. A split sets `next` before it moves entries to the
-//!   right, so that a reader that does not find them here finds them there.
+//! - A split removes slots from the order, and a later insertion may write to them while a slow
+//!   reader still reads them under the old order. The reader loads the count of splits before and
+//!   after, and if the count has changed, it discards the values and retries. It cannot miss the
+//!   change: the store that releases the split's lock raises the count, so the count is raised
+//!   before a freed slot is written. Reading a changing slot is harmless: entries and heads are
+//!   atomics, and every entry that was ever in a slot remains valid memory of the same type.
+//! - The prefix changes only while no slot is occupied. A reader whose order names no slot does not
+//!   use the prefix. A reader whose order names slots may read a changing prefix only if a split
+//!   has since removed all of them. Then the count of splits has changed, so it retries.
+//! - `low`, `level` and `first` never change. A split links the new node as `next` before it
+//!   removes the moved entries here, so a reader that does not find a key here finds it to the
+//!   right.
 #![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
 
 mod locked;
@@ -203,20 +210,20 @@ impl Node {
         prefetch::lines(self.as_ptr().as_ptr(), size_of::<Node>() / prefetch::LINE_BYTES);
     }
 
-    /// Calls `look` with the order, and returns its result once the order was valid for all slots
-    /// that it read.
+    /// Calls `look` with the order, until the node was not split meanwhile, and returns its last
+    /// result.
     pub(super) fn read<T>(&self, look: impl Fn(Order) -> T) -> T {
         self.read_and_splits(look).0
     }
 
-    /// As `read`. Also returns the number of splits, in units of the latch.
+    /// As `read`. Also returns the count of splits, as the latch has it.
     fn read_and_splits<T>(&self, look: impl Fn(Order) -> T) -> (T, u64) {
         self.prefetch();
         loop {
             let splits = self.latch.load(Ordering::Acquire) & !LOCKED;
             let seen = look(self.order());
-            // If `look` read a slot with a new entry, that was written after the latch was raised,
-            // with Release.
+            // If `look` read a new entry from a freed slot, the entry was stored with Release after
+            // the count was raised. So the load below returns the raised count.
             fence(Ordering::Acquire);
             if self.latch.load(Ordering::Relaxed) & !LOCKED == splits {
                 return (seen, splits);
@@ -243,7 +250,7 @@ impl Node {
         (self.key(slot), self.entry(slot))
     }
 
-    /// The key of the entry of a slot: the entry itself, or its first key.
+    /// The key of the entry of a slot: the entry itself, or the child's `low`.
     fn key(&self, slot: usize) -> KeyRef {
         let entry = self.entry(slot);
         // SAFETY: entries of leaves are keys, those of other nodes are nodes, stored with Release
