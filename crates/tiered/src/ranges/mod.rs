@@ -4,27 +4,29 @@
 //! deleted every version up to `upto`, the snapshot at which its transaction read the range.
 //! Versions that other transactions installed after that snapshot are above `upto` and stay.
 //!
-//! Whether a version is hidden depends on its CSN alone, not on its place. So range tombstones need
-//! not lie in extents among the versions that they hide. A memtable has the range tombstones of its
-//! commits. A flush hands them to the levels of the sub-table, which have one list for all slices,
-//! and the manifest records this list. Compactions do not rewrite re-linked slices and carried
-//! blocks for range tombstones.
+//! Whether a version is hidden depends on its key and its CSN, and not on where it is stored. So
+//! range tombstones need not lie in extents among the versions that they hide. A memtable has the
+//! range tombstones of its commits. A flush hands them to the levels of the sub-table, which have
+//! one list for all slices, and the manifest records this list. When a compaction re-links a slice
+//! or carries a block, it has no range tombstones to rewrite.
 //!
-//! Rejected: fragments in each extent, as in other engines. A compaction would have to cut and copy
-//! a fragment with every slice. Key ranges between extents would need empty slices. A read would
-//! have to open extents that hold none of its keys.
+//! Rejected: storing range tombstones in the extents, as other engines do. A compaction would cut
+//! them at the ends of its slices and copy the parts. The parts between the keys of two extents
+//! would need slices without rows. A read would have to open extents that have no version of its
+//! key, only for their range tombstones.
 //!
 //! # What holds
 //! - **RANGE-TOMBSTONE-1 (reads).** For a key and a snapshot, a version is hidden if some range
-//!   over the key has `csn <= snapshot` and `upto >= ` the version's CSN. Since this holds for all
-//!   older versions as well, the newest version at or below the snapshot decides. A hidden key
-//!   reads as deleted by the newest `csn` of those ranges, also where there was no version. So a
-//!   writer with an older snapshot learns of the conflict.
+//!   over the key has `csn <= snapshot` and `upto >= ` the version's CSN. A range that hides a
+//!   version hides all older ones as well, so a read checks only the newest version at or below the
+//!   snapshot. If that version is hidden or there is none, the key reads as deleted by the newest
+//!   `csn` of the ranges that the snapshot sees. So a writer with an older snapshot learns of the
+//!   conflict, even if the key never had a version.
 //! - **RANGE-TOMBSTONE-2 (own commit).** `upto < csn`, so a range hides nothing of its own commit
 //!   or of a later one, in whatever order they are installed.
-//! - **RANGE-TOMBSTONE-3 (not before its range).** When a range is installed, every version that it
-//!   hides is already installed. So it hides no version that is installed later, also after its
-//!   flush.
+//! - **RANGE-TOMBSTONE-3 (installed after what it hides).** When a range is installed, every
+//!   version that it hides is already installed. So no version that is installed later is hidden by
+//!   it, even if the range was flushed meanwhile.
 //! - **RANGE-TOMBSTONE-4 (kept while it hides).** A range leaves the levels' list, for some of its
 //!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left. This
 //!   is the rule of any tombstone.
@@ -35,10 +37,11 @@
 //! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
 //!   records the range.
 //! - **RANGE-TOMBSTONE-7 (no cost without ranges).** If there are no ranges, a read checks only one
-//!   flag of each memtable and one length.
+//!   flag of each memtable, and whether the levels' list is empty.
 //! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit installs each run of consecutive ranges
-//!   in its batch by one union. The cost is bounded: a memtable whose ranges take more than
-//!   [`crate::memtable::RANGES_BYTES_MAX`] is sealed.
+//!   in its batch by one union with the memtable's ranges, which copies all of them. The cost is
+//!   bounded: a memtable whose ranges take more than [`crate::memtable::RANGES_BYTES_MAX`] is
+//!   sealed.
 //! - **RANGE-TOMBSTONE-9 (before its flush).** While a range is only in memory, flushes of older
 //!   memtables and drops of whole slices already drop the versions that it hides from every live
 //!   snapshot. The log has the range durably, and an opening installs it again. On a full disk this
@@ -189,8 +192,8 @@ impl RangeTombstones {
         self.find(key).is_some_and(|fragment| fragment.upto() >= version)
     }
 
-    /// The range of keys around one whose same versions it hides, and the newest version that it
-    /// hides there, if it hides this version.
+    /// If it hides this version of a key: the range of keys around the key in which it hides the
+    /// same versions, and the newest CSN that it hides there.
     pub(crate) fn around(&self, key: &[u8], version: Csn) -> Option<(KeyRange<'_>, Csn)> {
         let fragment = self.find(key)?;
         (fragment.upto() >= version).then(|| (fragment.range(), fragment.upto()))
@@ -214,7 +217,7 @@ impl RangeTombstones {
             debug_assert!(fragment.range().contains(key));
             reached = fragment.end.as_deref();
         }
-        // Keys from here on are hidden by nothing.
+        // It hides no keys from here on.
         reached.is_none_or(|key| key > largest)
     }
 
@@ -255,7 +258,7 @@ impl RangeTombstones {
         })
     }
 
-    /// The difference to another list.
+    /// This list without the marks of another one.
     pub(crate) fn minus(&self, other: &RangeTombstones) -> RangeTombstones {
         if self.is_empty() || other.is_empty() {
             return self.clone();
@@ -291,7 +294,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Only the marks that satisfy a rule.
+    /// Only the marks for which `holds` returns `true`.
     pub(crate) fn only(&self, holds: impl Fn(&Mark) -> bool) -> RangeTombstones {
         self.with_marks(|old| old.marks.iter().filter(|mark| holds(mark)).copied().collect())
     }
@@ -321,8 +324,8 @@ impl RangeTombstones {
         })
     }
 
-    /// Limits each fragment's marks that satisfy a rule to the keys that `needed` returns for the
-    /// fragment's keys and the mark: from the first to the last key, both included.
+    /// Limits each fragment's marks for which `holds` returns `true` to the keys that `needed`
+    /// returns for the fragment's keys and the mark: from the first to the last key, both included.
     pub(crate) fn trimmed<'k>(
         &self,
         holds: impl Fn(&Mark) -> bool,
