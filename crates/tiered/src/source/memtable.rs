@@ -27,11 +27,11 @@ pub(crate) struct MemtableSource {
     place: Option<TreePlace>,
     /// The places of the rows that it was extended over.
     lent: Vec<TreePlace>,
-    /// The most keys that it requests the next time.
+    /// The most rows of the next extension.
     lent_max: usize,
-    /// Whether the last key is not a row at the snapshot.
+    /// Whether the current key is not a value at the snapshot.
     passing: bool,
-    /// The keys after its position, the next one last, while it passes keys that are not rows.
+    /// The keys after its position, the next one last, while it passes keys that are not values.
     ahead: Vec<TreePlace>,
 }
 
@@ -77,9 +77,10 @@ impl MemtableSource {
         self.ahead.pop();
     }
 
-    /// Called on a key that is not a row. From the second such key on, the source prefetches all
-    /// keys after it in the leaf at once: the head of a queue has many, and each would be a cache
-    /// miss. Keys that are inserted between them meanwhile are not rows at the snapshot (E2).
+    /// Called on a key that is not a value. From the second such key on, the source prefetches all
+    /// keys after it in the leaf at once: a table that is used as a queue has many at its head, and
+    /// each would be a cache miss. Keys that are inserted between them meanwhile have no version at
+    /// the snapshot (E2).
     fn passes(&mut self) {
         if self.passing
             && self.ahead.is_empty()
@@ -162,7 +163,7 @@ impl MemtableSource {
                     Some(Some(value)) if key.len() + value.len() <= LENT_BYTES_MAX => {
                         self.lent.push(*next);
                     }
-                    // Pass keys that are not rows at the snapshot.
+                    // Pass keys without a version at the snapshot.
                     None if unseen < UNSEEN_MAX => unseen += 1,
                     _ => break 'rows,
                 }

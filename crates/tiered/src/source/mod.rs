@@ -11,23 +11,24 @@
 //! - **SOURCE-2 (no row is skipped).** A source that has approached and is not at a row has no row
 //!   before its current key, in its direction. If it has no row inside the bounds, it says so, or
 //!   its next step finds out.
-//! - **SOURCE-3 (a row comes after what may hide it).** If another source has a row with this key,
-//!   the source that is not at a row counts as newer.
+//! - **SOURCE-3 (a row comes after what may hide it).** A source that is not at a row compares as
+//!   newer than a row of another source with its current key, because it may have a row there that
+//!   hides the other one.
 //! - **SOURCE-4 (batches).** [`Source::extend`] passes only values, each of which a step would have
 //!   reached, all inside the bounds and before the given key. It ends on the last one, and
-//!   [`Source::rows`] gives all of them until the next step. If a batch gains nothing, the source
-//!   stays on one row.
-//! - **SOURCE-5 (bounded steps).** A step skips few keys that are no rows at the snapshot. So a
-//!   scan of one row does not wait for keys that other transactions added since, and a long scan
-//!   can be stopped between steps.
-//! - **SOURCE-6 (deletions by leaves).** If two consecutive keys of a memtable are no rows at the
+//!   [`Source::rows`] gives all of them until the next step. If no further value can be passed
+//!   cheaply, the batch is the current row alone.
+//! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch passes few keys
+//!   without a version at the snapshot. So a scan of one row does not wait for keys behind that row
+//!   that other transactions have added since, and a long scan can be stopped between steps.
+//! - **SOURCE-6 (deletions by leaves).** If two consecutive keys of a memtable are no values at the
 //!   snapshot, the source prefetches all keys behind the second in its leaf at once, instead of
-//!   waiting for each. Keys that are inserted meanwhile are no rows at the snapshot (E2).
+//!   waiting for each. Keys that are inserted meanwhile have no version at the snapshot (E2).
 //!
 //! # Steps
 //!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. Near steps cannot
-//! fail, and are cheap. Other steps handle block borders, tombstones and the end.
+//! fail, and are cheap. The other steps cross block borders, and reach tombstones and the end.
 
 mod memtable;
 #[cfg(test)]
@@ -47,7 +48,8 @@ pub(crate) use self::run::RunSource;
 use crate::block::Entry;
 use crate::tombstone_skip::Gap;
 
-/// The bytes of a range's ends that are stored in place, because most keys are short.
+/// The bytes of a range's two ends that are stored in place, without an allocation. Most keys are
+/// short.
 const BOUNDS_BYTES: usize = 32;
 
 /// A range that owns its keys, for a source that outlives its caller. Each source of a scan has its
@@ -81,7 +83,7 @@ impl OwnedRange {
         KeyRange::new(self.start(), self.end())
     }
 
-    /// Whether a key is inside. It is known not to be before the end where the direction begins.
+    /// Whether a key is inside, given that it is not before the end at which the direction begins.
     #[inline]
     fn reaches(&self, key: &[u8], direction: Direction) -> bool {
         match direction {
@@ -90,6 +92,7 @@ impl OwnedRange {
         }
     }
 
+    /// The part of the bounds after a gap, in the direction.
     fn behind(&self, gap: &Gap, direction: Direction) -> OwnedRange {
         OwnedRange::of(gap.leave(self.range(), direction))
     }
@@ -108,8 +111,8 @@ impl OwnedRange {
     }
 }
 
-/// The rows of the first extension; later ones grow up to a limit. A caller that needs few rows may
-/// not need more.
+/// The most rows of the first extension, and the limit up to which later ones grow. The first one
+/// is small because the caller may need few rows.
 const LENT_FIRST: usize = 4;
 const LENT_MAX: usize = 256;
 
@@ -255,8 +258,8 @@ impl Source {
         }
     }
 
-    /// Moves to the end of a range in which it is positioned, if it has nothing newer than `upto`
-    /// there, as far as that is known without reading. The next step moves to the first row there.
+    /// Moves behind a hidden range in which it is positioned, if it is known without reading that
+    /// it has no version above `upto` there. The next step moves to the first row behind the range.
     /// Returns whether it has moved.
     pub(crate) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         match self {
@@ -265,8 +268,8 @@ impl Source {
         }
     }
 
-    /// Moves to the end of a gap in which it is positioned or which is ahead of it. The next step
-    /// moves to the first row there.
+    /// Moves behind a gap in which it is positioned or which is ahead of it. The next step moves to
+    /// the first row behind the gap.
     pub(crate) fn leap(&mut self, gap: &Gap) {
         match self {
             Source::Memtable(source) => source.leap(gap),

@@ -1,16 +1,17 @@
 //! When the source of a run reads ahead, and how far.
 //!
 //! A source reads ahead in backward scans, and in forward scans that bypass the system's page
-//! cache. In forward scans through the page cache, the system detects ascending reads of a file and
-//! reads ahead itself, for less processor time than a queue takes (`bench scan --cold`, 1.5 M rows
-//! of 224 bytes with 48 MiB, a busy machine: forward 0.5 to 1.0 times as fast with a queue).
-//! Without the page cache, with 2 M rows of 516 bytes and 128 MiB, a scan is 6 to 7 times as fast
-//! with a queue, in either direction.
+//! cache. It does so through a queue of asynchronous reads. In forward scans through the page
+//! cache, it leaves readahead to the system, which detects ascending reads of a file, and takes
+//! less processor time than the queue. In `bench scan --cold` (1.5 M rows of 224 bytes with 48 MiB,
+//! a busy machine), forward scans with the queue were 0.5 to 1.0 times as fast as without. Where
+//! the page cache is bypassed (2 M rows of 516 bytes, 128 MiB), a scan with the queue is 6 to 7
+//! times as fast, in either direction.
 //!
-//! Readahead begins once two consecutive blocks behind the first block of the scan were in no
-//! cache: most scans end earlier, and so cause no unneeded reads. From then on a read is always in
-//! flight, and the pieces grow. Readahead ends when several consecutive blocks are found in memory,
-//! because another reader of these blocks may have read the following ones too.
+//! Readahead begins once the first block of the scan and the two after it were not in the block
+//! cache. Most scans end earlier, and so cause no unneeded reads. From then on a read is always in
+//! flight, and the pieces that it reads grow. Readahead ends when several consecutive blocks are
+//! found in memory, because another reader of these blocks may have read the following ones too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(super) struct ScanReadahead {
 /// A readahead in progress.
 struct Reading {
     ahead: ReadAhead,
-    /// The slice, and its blocks in the direction that were not begun yet.
+    /// A slice, and its blocks, in the direction, whose reads were not begun yet.
     left: Option<(usize, Range<usize>)>,
 }
 
@@ -109,7 +110,7 @@ impl ScanReadahead {
             let blocks = run.slices().at(slice).meta.block_range();
             if backward { blocks.start..block } else { block + 1..blocks.end }
         };
-        // Begin at the scan's block if it has overtaken the begun blocks, or is elsewhere.
+        // Begin behind the scan's block if the scan has overtaken the blocks that were begun.
         let is_ahead = match &*left {
             Some((at, left)) if *at == slice => {
                 if backward {

@@ -1,8 +1,8 @@
 //! A scan's source over a run of slices.
 //!
 //! Within a block, a source knows the first and last entry inside its range, so it does not compare
-//! each key with the range. It also knows whether each key there has one version that the snapshot
-//! sees. Then a step goes to the next entry, in either direction.
+//! each key with the range. It also knows whether each key there has only one version, and the
+//! snapshot sees it. If so, a step goes to the next entry, in either direction.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -40,11 +40,13 @@ struct RunPosition {
 /// The block in which a bound was searched: its slice, its extent's table, and its number there.
 type Sought = (usize, Kept<CachedTable>, usize);
 
-/// The knowledge of the first row before a block is read.
+/// A bound of the first row, before a block is read.
 enum Near {
+    /// There is no row.
     Nothing,
-    /// The bound of a slice.
+    /// The first or last key of a slice.
     Slice,
+    /// A bound in this block.
     Block(Sought),
 }
 
@@ -152,13 +154,13 @@ pub(crate) struct RunSource {
     snapshot: Csn,
     at: Option<RunPosition>,
     ended: bool,
-    /// While it does not stand on a row: a bound that no row is before, in its direction.
+    /// While it does not stand on a row: a key that no row of it is before, in its direction.
     bound: Vec<u8>,
     /// The block with the start or the end of the bounds, if it was searched.
     sought: Option<Sought>,
     /// The rows that it was extended over.
     lent: Lent,
-    /// The most keys to pass the next time before they are checked.
+    /// The most rows of the next extension over entries that are checked one by one.
     lent_max: usize,
     ahead: RefCell<ScanReadahead>,
 }
@@ -167,7 +169,7 @@ pub(crate) struct RunSource {
 enum Lent {
     /// Consecutive entries, from this one on in the direction.
     Beside(usize),
-    /// These.
+    /// These entries.
     Each(Vec<EntryPosition>),
 }
 
