@@ -8,13 +8,14 @@ use spillway_storage::{AlignedBuffer, File};
 
 use super::DeviceClass;
 
-/// Reads of more bytes are hardly ever in the system's memory completely.
+/// Larger reads are not tried without waiting: the system's page cache hardly ever has all of their
+/// bytes.
 const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
-/// The device reports lost writes once, to one of the callers that sync (DISK-5). So syncs are
-/// serialised, and a caller that syncs after a failed sync fails as well: its bytes may be among
+/// The system reports lost writes to only one of the callers that sync (DISK-5). So syncs are
+/// serialised, and each caller that syncs after a failed sync fails as well: its bytes may be among
 /// the lost ones.
 pub(crate) struct DataFile {
     file: Arc<dyn File>,

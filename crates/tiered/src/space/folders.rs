@@ -5,8 +5,8 @@
 //! the data folder has a record of the other folders, and each of them records its owner:
 //!
 //! - **SPACE-1.** A database opens only with every folder that has data files of it, each at its
-//!   recorded path, or at the path that the settings give. Otherwise the opening fails, names the
-//!   missing folder and the setting for it, and changes nothing.
+//!   recorded path, or at the path that the settings give. If one is missing, the opening fails
+//!   with an error that names the folder and the setting for it, and changes nothing.
 //! - **SPACE-2.** A folder belongs to one database, and no file of another database is touched.
 //! - **SPACE-3.** A folder that the settings no longer name is used until it is empty, and receives
 //!   no new extents.
@@ -103,8 +103,8 @@ pub(crate) struct Claimed {
     pub(crate) locks: Vec<Box<dyn DiskLock>>,
 }
 
-/// Claims the folders of the database with this data folder, which the caller has locked, including
-/// those of the settings.
+/// Claims the folders of the database whose data folder is `dir`, which the caller has locked: the
+/// recorded ones and those of the settings.
 ///
 /// # Errors
 /// `ErrorKind::InvalidArgument` when a folder is missing, belongs to another database, or is given
@@ -173,7 +173,8 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
     let locks = others.collect::<Result<_>>()?;
     if is_new || !fresh.is_empty() {
-        // First, so that no folder has an unrecorded number, or that of another folder.
+        // Record the new largest number before any folder bears it. So after a crash no number is
+        // given to another folder.
         write_record(disk, dir, &Record { last: record.last, ..old.clone() })?;
     }
     for (number, dir) in &fresh {
@@ -237,7 +238,7 @@ fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     for path in data_files(disk, dir)? {
         disk.open(&path, OpenMode::Write)?.sync()?;
     }
-    // Otherwise a removed file may reappear.
+    // Without this, a removed file may reappear after a crash.
     disk.sync_dir(dir)?;
     Ok(true)
 }

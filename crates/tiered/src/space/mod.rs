@@ -8,16 +8,18 @@
 //! manifest. When the last handle of an extent is dropped, its slots become free. At that time the
 //! edit that removed the extent is durable, and the last reader is done.
 //!
-//! - **SPACE-4.** The space of a slot that is handed out is allocated: a write to it does not meet
-//!   a full disk.
+//! SPACE-1 to SPACE-3 are in `folders`.
+//!
+//! - **SPACE-4.** The file system has allocated the space of a slot that is handed out, so a write
+//!   to it does not meet a full disk.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the others goes back to the file system, wherever in a file they are, and is allocated
 //!   again before they are used.
 //! - **SPACE-6.** The manager does not record whether free slots have space. An opening assumes
 //!   that none has, and returns the space that an earlier process has left.
 //! - **SPACE-7.** The caller that returns space determines how much at once, because the file
-//!   system locks a file meanwhile, and readers of the file wait. The end of a file can be cut off
-//!   once its slots have no space left, which takes no time.
+//!   system locks a file meanwhile, and readers of the file wait. Cutting off the end of a file
+//!   takes hardly any time once the space of its slots was returned.
 
 mod class;
 mod file;
@@ -51,7 +53,8 @@ use slots::{PAST_ALL, SlotAddress};
 struct SpaceState {
     map: SlotMap,
     files: BTreeMap<u32, OpenedFile>,
-    /// Below this address there may be free slots that are not known to have space (SPACE-6).
+    /// Free slots below this address may have space although the map says that they have none
+    /// (SPACE-6).
     unknown: SlotAddress,
 }
 
@@ -85,8 +88,8 @@ pub(crate) struct SpaceManager {
     growing: Mutex<()>,
     /// Slots that were allocated in another class because the requested one was full.
     displaced: AtomicU64,
-    /// For each folder, whether its file system was found to be unable to release the space of
-    /// ranges.
+    /// For each folder, whether its file system was found to be unable to release the space of a
+    /// range of a file.
     keeps_ranges: Vec<AtomicBool>,
     /// Counts allocations.
     taken: AtomicU64,
@@ -244,7 +247,7 @@ impl SpaceManager {
             let (file, offset) = self.locate(run)?;
             let taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
             taken.inspect_err(|_| {
-                // Some of them may have had their space before, or have it now.
+                // Some of them may have had space before, or have it now.
                 let mut state = self.state.lock();
                 state.map.release(run, false);
                 state.unknown = PAST_ALL;
@@ -337,9 +340,10 @@ impl SpaceManager {
     }
 
     /// Cuts free slots off the ends of files of a device if most of its slots are free. If the file
-    /// system cannot release ranges, also cuts those beyond what [`SpaceManager::give_back`] keeps,
-    /// because nothing else frees their space. If this `can_wait` and ranges can be released, cuts
-    /// only slots whose space was released already (SPACE-7). Returns whether there were any.
+    /// system cannot release ranges of files, also cuts the free slots beyond the number that
+    /// [`SpaceManager::give_back`] keeps, because nothing else frees their space. If the file
+    /// system can release ranges and the caller `can_wait`, cuts only slots whose space was
+    /// released already (SPACE-7). Returns whether it has cut any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
         let SpaceState { map, files, unknown } = &mut *self.state.lock();
@@ -349,7 +353,7 @@ impl SpaceManager {
             let keeps_ranges = self.keeps_ranges[folder].load(Ordering::Relaxed);
             let (all, free) = map.slots_and_free(of);
             let keep = least.max((all - free) / share);
-            // Growing again may require writing zeros.
+            // Cut only many slots: growing a file again may require writing zeros.
             let mut spare = match free > all / 2 {
                 true => free,
                 false if keeps_ranges && free > 2 * keep => free - keep,
@@ -389,7 +393,7 @@ impl SpaceManager {
     /// Returns their number.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: the slots are free, and are not known to have their space.
+    /// [`ErrorKind::Io`]: the slots are free, and it is unknown whether they have space.
     pub(crate) fn give_back(&self, share: u64, least: u64, most: u32) -> Result<u32> {
         let _growing = self.growing.lock();
         let mut spare = Vec::new();

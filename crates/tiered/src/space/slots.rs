@@ -57,7 +57,7 @@ pub(crate) const PAST_ALL: SlotAddress = (u32::MAX, u32::MAX);
 struct FileSlots {
     /// The used slots.
     used: Vec<u64>,
-    /// The slots that are known to have their space. All used slots have it.
+    /// The slots that are known to have their space allocated. All used slots have it.
     backed: Vec<u64>,
     slots: u32,
     free: u32,
@@ -325,8 +325,8 @@ impl SlotMap {
         tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used)).collect()
     }
 
-    /// As [`SlotMap::free_tails`], for slots without space. Slots that may have space are below an
-    /// address.
+    /// As [`SlotMap::free_tails`], for slots at the end that are known to have no space. Free slots
+    /// below the address `unknown` may have space.
     pub(crate) fn bare_tails(
         &self,
         of: impl Fn(u32) -> bool,
