@@ -1,29 +1,30 @@
 //! Temperatures: how often extents were read lately (X-Engine, appendix C: "access frequency in a
 //! recent window").
 //!
-//! An extent has a count for each eighth of its blocks, its *regions*. All eight counts share one
+//! Each eighth of an extent's blocks, a *region*, has a count of reads. The eight counts share one
 //! word with the number of the epoch in which they were last changed. An *epoch* is an amount of
-//! work, not of time: it ends when a fixed number of reads has been counted for each extent. So a
+//! work, not of time: it ends when a fixed number of reads for each extent has been counted. So a
 //! temperature compares an extent with the others, whatever the load, and an idle database forgets
-//! nothing. Written bytes end an epoch, too; otherwise the temperatures of a table that is only
-//! written would never decay.
+//! nothing. Written bytes advance the epoch, too: without them, the temperatures of a table that is
+//! only written would never decay.
 //!
 //! # What holds
-//! - **TEMPERATURE-1.** A read takes no lock for its count, and only one read in 208 changes shared
-//!   memory by a read-modify-write. Twelve of thirteen reads only decrement a thread-local counter.
-//! - **TEMPERATURE-2.** Each epoch halves a count; a count that is not used is halved when it is
-//!   next used. An extent that is read as often as the average has a temperature from [`MEAN`] up
-//!   to twice that, or a little less.
-//! - **TEMPERATURE-3.** A temperature belongs to blocks: the temperature of a slice is that of its
-//!   blocks' regions, as if a whole extent were read as often. Moving an extent or re-linking a
-//!   slice changes no temperature.
+//! - **TEMPERATURE-1.** A read takes no lock for its count. Twelve of thirteen reads only decrement
+//!   a thread-local counter. The thirteenth is counted by a plain store to the extent's word, and
+//!   only each sixteenth of these, one read in 208, adds to the shared count of the epoch.
+//! - **TEMPERATURE-2.** Each epoch halves all counts; the halving of a count is made up for when
+//!   the count is next used. An extent that is read as often as the average has a temperature from
+//!   [`MEAN`] up to twice that, or a little less.
+//! - **TEMPERATURE-3.** A temperature belongs to blocks. The temperature of a slice is computed
+//!   from the counts of its blocks' regions, scaled up to a whole extent. Moving an extent or
+//!   re-linking a slice changes no temperature.
 //! - **TEMPERATURE-4.** The output of a compaction inherits the temperature of the input that it
 //!   replaces, by key. The output of a flush begins cold.
 //! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions: two threads may
 //!   lose a count, and a restart loses all.
 //!
-//! Reads of a key count, and the beginnings of scans, so a full scan warms nothing. Compactions,
-//! checks and backups do not count.
+//! Each read of one key counts, and of a scan only its first block. So a full scan warms nothing.
+//! Reads of compactions, checks and backups do not count.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -66,7 +67,7 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Temperature(pub(crate) u32);
 
-/// The meaning of a temperature. Warm data stays where it is: no move of it pays.
+/// The meaning of a temperature. Moving warm data does not pay, so it stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Warmth {
     Cold,
@@ -124,7 +125,7 @@ impl Thermometer {
         MEAN * self.extents.load(Ordering::Relaxed).max(EXTENTS_LEAST)
     }
 
-    /// Counts `bytes` written bytes, of which `epoch_bytes` complete an epoch.
+    /// Counts `bytes` written bytes; `epoch_bytes` of them would complete an epoch.
     pub(crate) fn note_written(&self, bytes: u64, epoch_bytes: u64) {
         let share = bytes as f64 / epoch_bytes.max(1) as f64;
         self.pass((share * self.epoch_reads() as f64) as u64);
@@ -147,7 +148,7 @@ impl Thermometer {
 pub(crate) struct Readings(AtomicU64);
 
 impl Readings {
-    /// Counts a read of one of an extent's blocks, or leaves it to a later read.
+    /// Counts a read of one of an extent's blocks, if it is in the thread's sample.
     pub(crate) fn note_read(&self, block: usize, blocks: usize, thermometer: &Thermometer) {
         let left = LEFT.get() - 1;
         LEFT.set(if left == 0 { EACH } else { left });
@@ -235,8 +236,8 @@ fn count_of(counts: u64, region: usize) -> u64 {
     counts >> (region * BITS) & COUNT_MOST
 }
 
-/// The regions of a block. With fewer blocks than regions a block has several, and the next one
-/// counts what overflows one.
+/// The regions of a block. With fewer blocks than regions, a block has several: once the count of
+/// one is full, reads are counted in the next.
 pub(crate) fn regions_of(block: usize, blocks: usize) -> Range<usize> {
     if blocks >= REGIONS {
         let region = (block * REGIONS / blocks).min(REGIONS - 1);
