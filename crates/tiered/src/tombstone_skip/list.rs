@@ -10,23 +10,23 @@ use super::{EARLIER_MAX, GAPS_BYTES_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
 /// The cost of cutting a gap, in passed tombstones.
 const CUT_COSTS: u64 = 16;
 
-/// The largest ratio of ages between the neighbours of a removed earlier gap. If all ratios are
-/// larger, the oldest gap is removed.
+/// Of too many earlier gaps, one is removed whose neighbours' ages have at most this ratio. If all
+/// ratios are larger, the oldest gap is removed.
 const APART_MAX: u64 = 16;
 
 /// An active gap.
 #[derive(Clone, Debug)]
 pub(super) struct KnownGap {
     pub(super) gap: Arc<Gap>,
-    /// The gap before it grew, and gaps that older snapshots found in it. Each is a gap within this
-    /// one, those with the highest CSN first (TOMBSTONE-SKIP-5).
+    /// The gap before it grew, and gaps that scans at older snapshots found in it. Each is a gap
+    /// within this one, those with the highest CSN first (TOMBSTONE-SKIP-5).
     pub(super) earlier: Option<Arc<[Arc<Gap>]>>,
-    /// The tombstones that were passed in it, minus its costs since.
+    /// The tombstones that scans walked over in it, minus what cutting it has cost since.
     spares: u64,
 }
 
 impl KnownGap {
-    /// The bytes of its keys, which a list that replaces this one also has.
+    /// The bytes of its keys, and of those of its earlier gaps.
     fn bytes(&self) -> usize {
         self.gap.bytes() + self.earlier().iter().map(|gap| gap.bytes()).sum::<usize>()
     }
@@ -35,8 +35,8 @@ impl KnownGap {
         self.earlier.as_deref().unwrap_or_default()
     }
 
-    /// The widest of its gaps that a snapshot may leap and for which `is_it` returns `true`. If
-    /// that holds for an earlier one, it also holds for this one.
+    /// The widest of this gap and its earlier ones that a scan at a snapshot may skip and for which
+    /// `is_it` returns `true`. If `is_it` holds for an earlier one, it also holds for this one.
     fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<&Arc<Gap>> {
         if !is_it(&self.gap) {
             return None;
@@ -47,8 +47,8 @@ impl KnownGap {
         self.earlier().iter().find(|gap| gap.csn <= snapshot && is_it(gap))
     }
 
-    /// The parts of a gap on both sides of a key that has a value now. A gap that was cut so often
-    /// that walking would cost less is dropped.
+    /// The parts of the gap on both sides of a key that has a value now; none if the gap was cut so
+    /// often that walking over its tombstones costs less than cutting it.
     fn beside(&self, key: &[u8]) -> impl Iterator<Item = KnownGap> {
         let gap = &*self.gap;
         let next: Box<[u8]> = successor(key).into();
@@ -172,8 +172,8 @@ impl List {
     }
 
     /// Removes the active gaps that save the least until their number and bytes are within the
-    /// limits. The others then count for half, so that a gap that no scan has met for long does not
-    /// stay forever.
+    /// limits. Each removal halves what the others count, so that a gap that no scan has met for
+    /// long does not stay forever.
     fn give_way(&mut self) {
         let mut bytes: usize = self.active.iter().map(KnownGap::bytes).sum();
         while self.active.len() > GAPS_MAX || bytes > GAPS_BYTES_MAX {
@@ -186,8 +186,8 @@ impl List {
     }
 }
 
-/// The gaps within another one that serve snapshots which the others do not, by descending CSN, up
-/// to a limit: the newest, and after it each a few times as old as the one before.
+/// Chooses earlier gaps of `all` that serve snapshots which the others do not, by descending CSN,
+/// up to a limit: the newest, and after it each a few times as old as the one before.
 fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
     each.sort_by_key(|gap| std::cmp::Reverse(gap.csn));
     let serves = |at: usize, gap: &Gap| {

@@ -1,5 +1,5 @@
-//! One scan that makes a gap known and one insertion into it, in every order of their steps and
-//! with every value that a load may give.
+//! One scan that publishes a gap and one insertion into the gap, in every order of their steps and
+//! with every value that a load may return.
 
 use std::sync::Arc;
 

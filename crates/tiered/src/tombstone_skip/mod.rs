@@ -3,8 +3,8 @@
 //! A table that is used as a queue collects tombstones at its head. A compaction drops them only
 //! once no snapshot needs them, and tombstones in memtables stay until a flush. Each time a
 //! consumer polls the head for its first row, its scan would walk over all of them. So a scan that
-//! has done this once records a gap, and later scans skip it. A sub-table has a few gaps: each is a
-//! key range, and a snapshot at which the range had no row.
+//! has walked over them once records a gap, and later scans skip it. A gap is a key range, and the
+//! CSN of a snapshot at which the range had no row. A sub-table has a few gaps.
 //!
 //! # Guarantees
 //!
@@ -12,8 +12,8 @@
 //!   above an active gap's CSN, no key in the gap has a value. A scan at such a snapshot that
 //!   reaches the gap, or begins in it, continues behind it and gives the same rows. A scan at an
 //!   older snapshot never skips the gap.
-//! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no gap covers its
-//!   key, and no gap that was on trial at that time ever will.
+//! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no active gap
+//!   covers its key, and no gap that is then on trial will cover it when it becomes active.
 //! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes a lock only for a value
 //!   inside a gap; if the sub-table has no gap, it loads one word. Deletions do nothing.
 //! - **TOMBSTONE-SKIP-4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with
@@ -29,30 +29,34 @@
 //! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap at
 //! S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes and
 //! compactions do not affect it. The scan treats rows that a range tombstone hides from S like
-//! tombstones. CSNs of commits come in any order; a gap's CSN is only compared with snapshots.
+//! tombstones. That commits are installed in any order of their CSNs does not matter, because a
+//! gap's CSN is compared only with snapshots.
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
 //! into a memtable and then checks the gaps over its key. The scan puts the gap *on trial*, where
 //! no scan uses it, and then checks the memtables again for any value above S. At least one of the
 //! two checks must see the other thread's write. Without memory ordering, both checks may miss it.
 //!
-//! A fence in each insertion would suffice. But every insertion already passes the *gate* of its
-//! memtable: it changes a word of the gate when it enters and when it leaves, and it checks for
-//! gaps before it leaves. So the scan changes all words of the gate, too, between the trial and its
-//! second check, and must find each word without writers. The second check sees the value of every
-//! writer that left before that change. Every writer that enters after it sees the gap on trial. No
-//! writer is inside at that moment. The scan does not wait long: if a writer stays inside, the scan
-//! withdraws the gap, and a later scan tries again.
+//! A fence in each insertion would suffice, but is not needed: every insertion already passes the
+//! *gate* of its memtable. It changes a word of the gate when it enters and when it leaves, and it
+//! checks for gaps before it leaves. So the scan changes all words of the gate, too, between the
+//! trial and its second check, and must find no writer inside at each change.
+//!
+//! A writer that left before the scan changed its word has put its value where the second check
+//! sees it. A writer that enters after the change sees the gap on trial. The scan does not wait
+//! long: if a writer stays inside, the scan withdraws the gap, and a later scan tries again.
 //!
 //! *Which memtables.* The scan loads the view and passes the gate of the active memtable under the
-//! lock that protects the replacement of views (with a try-lock, so scans do not wait). An
-//! insertion into a memtable that became active later found this memtable in a view that was stored
-//! under the same lock later, so it sees the gap. The gates of immutable memtables must be empty,
-//! which they soon are. The same holds for insertions through a sub-table that was split or joined,
-//! which has other gaps. So every insertion above S is in the view, or sees the gap. A value in the
-//! view is in a memtable, which the second check reads, or was flushed since. In the latter case
-//! its slice has CSNs above S, and the scan withdraws the gap. (No present or future snapshot sees
-//! a value that a compaction dropped, HORIZON-2.)
+//! lock that protects the replacement of views. (It uses a try-lock, so scans do not wait.) A
+//! memtable that becomes active later is in a view that is stored under the same lock later, so an
+//! insertion into it sees the gap on trial. The gates of immutable memtables must be empty, which
+//! they soon are. Such a memtable may come from a sub-table that was split or joined since, and a
+//! writer that is still inside would check the gaps of that sub-table, and not these.
+//!
+//! So the view that the scan has loaded has every value above S whose writer did not see the gap on
+//! trial. The value is in a memtable, which the second check reads, or was flushed since. If it was
+//! flushed, its slice has CSNs above S, and the scan withdraws the gap. (No present or future
+//! snapshot sees a value that a compaction dropped, HORIZON-2.)
 //!
 //! *From trial to active.* Trials and gaps are in one list, which is changed under a lock. An
 //! insertion that finds its key in a trial removes the trial, and the scan then cannot activate it.
@@ -62,32 +66,40 @@
 //! (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
 //!
 //! *Gaps within gaps.* Where the scan skipped active gaps, the second check skips them, too. It
-//! uses the list as it is after the scan has passed the gate: a value in such a gap would have cut
-//! it before its writer left. So a consumer that polls a queue walks only over the rows that were
-//! deleted since the last poll: its gap grows at the end and absorbs the gaps that it touches. The
-//! scan and the second check read memtables a leaf at a time ([`crate::source`], SOURCE-6).
-//! Otherwise the cache misses on keys that another core wrote took most of a poll's time.
+//! uses the list of gaps as it is after the scan has passed the gate: had a value been inserted
+//! into such a gap, its writer would have cut the gap before it left. So a consumer that polls a
+//! queue walks only over the rows that were deleted since the last poll, and its new gap absorbs
+//! the gap that it skipped.
 //!
-//! *Earlier states.* Several consumers poll a queue. A consumer may have taken its snapshot just
-//! before the CSN of a gap that another consumer recorded. Its scan skips the earlier state of the
-//! gap. Each earlier state is a gap with its own CSN, true for the same reasons, inside the grown
-//! gap and cut together with it. The ages of the states, in commits, grow about exponentially. So
-//! scans at young snapshots, which are the most frequent, walk over little, and scans at old ones
-//! over a part. A scan at an old snapshot adds the gap that it found.
+//! The scan and the second check read memtables a leaf at a time ([`crate::source`], SOURCE-6).
+//! When they read key by key, the cache misses on keys that another core had written took most of a
+//! poll's time.
 //!
-//! *Splits, joins, recovery.* New sub-tables begin without gaps, and gaps are never stored. A scan
-//! that still reads a replaced sub-table has a snapshot whose commits all went to that sub-table,
-//! so its gaps hold for the scan.
+//! *Earlier states.* If several consumers poll a queue, one of them may have a snapshot just below
+//! the CSN of a gap that another one recorded. Its scan skips an earlier state of the gap: the gap
+//! as it was before it grew. An earlier state is a gap with its own CSN, true for the same reasons,
+//! inside the grown gap and cut together with it. A scan at an old snapshot adds the gap that it
+//! found as an earlier state.
+//!
+//! The ages of the kept states, in commits, grow about exponentially. So scans at young snapshots,
+//! which are the most frequent, walk over little, and scans at older ones skip at least a part.
+//!
+//! *Splits, joins and openings.* New sub-tables begin without gaps. No gap is stored in a file, so
+//! after an opening there is none. A scan that reads a sub-table after a split or join has replaced
+//! it took its snapshot before the replacement. So every commit at or below the snapshot is
+//! installed in the replaced sub-table, and values that go to the new sub-tables are above the
+//! snapshot. Therefore the gaps of the replaced sub-table are still true for this scan.
 //!
 //! *Borders.* A gap ends right behind the last key that the scan walked over, not at the next row.
-//! So a queue's tail grows behind its head's gap even when nothing is between them. A gap begins
-//! where the scan began, if the scan walked upwards from there; the next poll then begins inside
-//! the gap and seeks once. An insertion before the first key that the scan walked over shortens the
-//! gap to that key, so repeated insertions at the lower end meet it once.
+//! So rows that are appended to a queue lie behind the gap at its head, and do not cut it, even if
+//! the queue was empty. A gap begins where the scan began, if the scan walked upwards from there;
+//! the next poll then begins inside the gap and seeks once. An insertion below the first key that
+//! the scan walked over moves the start of the gap up to that key, so repeated insertions there cut
+//! the gap only once.
 //!
 //! Rejected: counting tombstones for each block, and skipping blocks that hold only tombstones. A
-//! scan would still have to pass the rows below that they hide. Tombstones in memtables, where a
-//! young queue has all of them, are in no block.
+//! scan would still have to pass the rows of older blocks that these tombstones hide. And a young
+//! queue has all its tombstones in memtables, which have no blocks.
 
 mod list;
 mod publish;
@@ -117,22 +129,23 @@ const GAPS_BYTES_MAX: usize = 128 << 10;
 const EARLIER_MAX: usize = 4;
 /// The most trials of a sub-table at once.
 const TRIALS_MAX: usize = 4;
-/// The consecutive tombstones from which on a gap, or its growth, is worth it.
+/// The fewest consecutive tombstones for which a gap, or its growth, is recorded.
 const WALKED_MIN: u64 = 64;
-/// Longer keys are not kept.
+/// A gap that begins or ends at a longer key is not recorded.
 const KEY_BYTES_MAX: usize = 1 << 10;
 
 /// A range of keys in which a scan found no row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
-    /// Its keys begin here, and end before `end`.
+    /// Its first key, whether or not the table ever had it.
     start: Box<[u8]>,
+    /// The first key past it.
     end: Box<[u8]>,
-    /// Its first key that was passed.
+    /// Its first key that a scan walked over.
     first: Box<[u8]>,
     /// It is a gap for snapshots from this CSN on.
     csn: Csn,
-    /// The tombstones that were passed when it was found.
+    /// The tombstones that the scan walked over when it found the gap.
     walked: u64,
 }
 
@@ -150,7 +163,7 @@ impl Gap {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// The part of a range that is left to a scan that leaps over it.
+    /// The part of a range that is left to a scan after it has skipped the gap.
     pub(crate) fn leave<'k>(&'k self, range: KeyRange<'k>, direction: Direction) -> KeyRange<'k> {
         match direction {
             Direction::Forward => range.intersection(KeyRange::new(&self.end, None)),
@@ -162,7 +175,7 @@ impl Gap {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Its part that is in another one, if keys were passed there.
+    /// Its part that is in another gap, if a scan walked over keys there.
     fn within(&self, other: &Gap) -> Option<Gap> {
         let start = self.start.clone().max(other.start.clone());
         let end = self.end.clone().min(other.end.clone());
@@ -170,7 +183,7 @@ impl Gap {
         (first < end).then_some(Gap { start, end, first, ..*self })
     }
 
-    /// Both as one gap, which touch.
+    /// This gap and another one, which touch, as one gap.
     fn joined(self, other: &Gap) -> Gap {
         Gap {
             start: self.start.min(other.start.clone()),
@@ -248,7 +261,7 @@ impl TombstoneSkip {
     /// Cuts a key out of all gaps. The caller has inserted its value into a memtable, and has not
     /// left the memtable's gate yet (TOMBSTONE-SKIP-2).
     pub(crate) fn cut(&self, key: &[u8]) {
-        // Inside the gate this sees all that it must.
+        // A relaxed load suffices inside the gate: the module's page says why.
         if self.count.load(Ordering::Relaxed) != 0 && self.list.load().covers(key) {
             self.cut_out(key);
         }

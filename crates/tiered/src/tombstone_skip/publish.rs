@@ -16,12 +16,12 @@ struct Trial<'a> {
 }
 
 impl TombstoneSkip {
-    /// Publishes a gap that a scan at its CSN has passed, if it still is one. Returns whether it
-    /// did.
+    /// Publishes a gap that a scan at its CSN has found, as far as it is still true. Returns
+    /// whether any of it was published.
     ///
-    /// `view_after` calls its argument, which returns whether to continue. It returns the view of
-    /// the sub-table with every insertion that may not see the effect of that call:
-    /// [`crate::subtable::SubTable::view_after`].
+    /// `view_after` is [`crate::subtable::SubTable::view_after`]: it calls its argument, which
+    /// returns whether to continue, and returns a view that has every insertion that may not have
+    /// seen the effect of that call.
     pub(crate) fn publish(
         &self,
         gap: Gap,
@@ -74,8 +74,8 @@ impl TombstoneSkip {
     }
 
     /// The first key of a gap, outside of active gaps, with a value in a memtable that the gap's
-    /// snapshot did not see. All entries of a leaf of the memtable are read together; a thread that
-    /// adds to the leaf later sees the trial.
+    /// snapshot did not see. It reads all entries of a leaf of the memtable at once. A thread that
+    /// adds an entry to the leaf later sees the gap on trial.
     fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
         let is_newer = |place: &TreePlace| {
             let mut newer = memtable.versions(*place).take_while(|version| version.csn > gap.csn);
@@ -99,10 +99,12 @@ impl TombstoneSkip {
         }
     }
 
-    /// Makes the rest of a trial's gap active, unless a value was inserted into it meanwhile.
+    /// Makes what is left of the gap on trial active, unless a value was inserted into it
+    /// meanwhile.
     fn settle(&self, trial: Trial<'_>, gap: Gap) -> bool {
         let number = trial.number;
-        // After this it is not in the list of trials in either case.
+        // The change below takes the trial out of the list, or an insertion has, so it need not be
+        // withdrawn.
         std::mem::forget(trial);
         self.change(|list, _| {
             let at = list.trials.iter().position(|(trial, _)| *trial == number);

@@ -26,7 +26,7 @@ pub(crate) struct Stretch {
     last: Option<Vec<u8>>,
     pub(super) walked: u64,
     leapt: u32,
-    /// The end, in the direction, of the furthest range out of which sources have leapt.
+    /// The end, in the direction, of the furthest hidden range that a source has skipped.
     hidden: Option<Vec<u8>>,
 }
 
@@ -84,9 +84,9 @@ impl Stretch {
         self.last = None;
     }
 
-    /// Records that a source skipped a range in which a range tombstone hides all its rows. How
-    /// much of the range was passed is known once a row is found, which may be another source's row
-    /// in that range.
+    /// Records that a source skipped a range in which a range tombstone hides all its rows. Another
+    /// source may have a row in that range, so only once a row is found is it known how much of the
+    /// range has no row.
     pub(crate) fn leap_hidden(&mut self, direction: Direction, range: KeyRange<'_>) {
         let end = match direction {
             Direction::Forward => range.end,
@@ -118,7 +118,7 @@ impl Stretch {
         if passed.walked > 0 {
             gaps.figures.walked.fetch_add(passed.walked, Ordering::Relaxed);
         }
-        // Up to the row, all rows of the skipped ranges were passed.
+        // Up to the row that was found, the skipped ranges have no row.
         let hidden = passed.hidden.as_deref().zip(found);
         if !gaps.on || (passed.walked < WALKED_MIN && passed.leapt < 2 && hidden.is_none()) {
             return None;
