@@ -1,4 +1,4 @@
-//! The view of a sub-table that a read uses: its metasnapshot (X-Engine, section 3.1.3).
+//! The view of a sub-table that a read uses: a metasnapshot in X-Engine's terms (section 3.1.3).
 //!
 //! A [`View`] never changes. It holds the active memtable, the memtables that are being flushed,
 //! and the levels. A change of a sub-table's structure publishes a new view; readers keep the view

@@ -1,5 +1,5 @@
-//! Looks a key up in a slice: checks the index and the filters, then reads blocks from the cache,
-//! and fetches the parts that are missing.
+//! Looks a key up in a slice: checks the extent's index and the block's filter, then searches the
+//! block. Fetches the index, the filter and blocks that are not in the cache.
 
 use std::sync::Arc;
 
@@ -99,13 +99,13 @@ impl PartRead<'_> {
     }
 }
 
-/// The parts that a lookup has fetched. It holds references, because the cache may have evicted
-/// them again.
+/// The index and the blocks that a lookup has fetched. It holds references, because the cache may
+/// evict them before the lookup has used them.
 #[derive(Default)]
 pub(super) struct Fetched {
     table: Option<Kept<CachedTable>>,
-    /// All of them: versions of a key may take several blocks, of which a small cache would keep
-    /// only some.
+    /// All fetched blocks: versions of a key may take several blocks, of which a small cache would
+    /// keep only some.
     blocks: Vec<(usize, Kept<CachedBlock>)>,
 }
 
@@ -133,8 +133,8 @@ impl Fetched {
     }
 }
 
-/// Searches the parts of a slice that are in memory, and returns the missing part. The caller
-/// fetches it and repeats the call.
+/// Searches the index and the blocks of a slice that are in memory. Returns the first one that is
+/// missing; the caller fetches it and repeats the call.
 fn search_slice(
     slice: &Slice,
     wanted: &LookupKey<'_>,
