@@ -16,7 +16,8 @@ use crate::manifest::Place;
 use crate::picker::{CompactionKind, Shape};
 use crate::space::{DeviceClass, Tier};
 
-/// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
+/// Settings of the tiered engine. [`TieredSettings::for_memory`] derives all of them from a memory
+/// budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TieredSettings {
     /// Bytes of all memtables, including those that are being flushed.
@@ -30,7 +31,7 @@ pub struct TieredSettings {
     /// The row cache's initial share of the memory that the budget leaves to caches; 0 for no row
     /// cache.
     pub row_cache_share: f64,
-    /// Whether that share follows the worth of cached rows.
+    /// Whether the row cache's share follows the measured worth of cached rows.
     pub adaptive_share: bool,
     /// Whether the row cache considers only a sample of the rows while hardly any lookup hits.
     pub row_cache_sample: bool,
@@ -80,7 +81,7 @@ pub struct TieredSettings {
     /// The kinds of compactions, the most important first (X-Engine, section 3.3.3). A compaction
     /// that relieves writers precedes all of them.
     pub compaction_order: Vec<CompactionKind>,
-    /// Tombstones in 2 MB from which on a deletion compaction is due.
+    /// The fewest tombstones of a slice for which a deletion compaction is due.
     pub deletions_min: u64,
     /// The ceiling on space amplification: bytes of a table's extents for each byte that is in use
     /// in Level2, which has about one version of each row.
@@ -88,9 +89,9 @@ pub struct TieredSettings {
     /// The size of Level0 as a share of what is below it, for a table that is not mostly read.
     pub level0_share: f64,
     /// Whether minor compactions take parts of Level0 of about equal size, wherever its sub-levels
-    /// end, and intra-Level0 compactions minimise their cost for the memtables that the freed room
-    /// takes. Without it, the parts follow one sub-level, and an intra-Level0 compaction takes the
-    /// fewest bytes for each sub-level.
+    /// end, and intra-Level0 compactions write the fewest bytes for each memtable that Level0 can
+    /// then take before it must merge as much again. Without it, the parts follow one sub-level,
+    /// and an intra-Level0 compaction writes the fewest bytes for each sub-level that it removes.
     pub even_level0: bool,
     /// Whether a mostly read table has a quarter as many sub-levels and compacts them sooner, and a
     /// mostly written table has memtables of half the size (the 3D XPoint study, V-B).
@@ -138,8 +139,8 @@ pub struct TieredSettings {
     pub manifest_bytes: u64,
 }
 
-/// Level0 is merged directly into Level2 if Level2 has at most this many times its bytes: about the
-/// ratio in major compactions when Level1 is at its target size.
+/// A minor compaction goes straight into Level2 if it overlaps less than this many times its own
+/// bytes there: about the ratio in major compactions when Level1 is at its target size.
 const LEVEL2_TIMES: f64 = 3.0;
 /// The ceiling on space from which on Level0 and Level1 may have the size that performs best.
 const SPACE_PLENTY: f64 = 2.0;
@@ -166,8 +167,8 @@ impl TieredSettings {
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
         let memtables_bytes = (bytes / 4).max(4 << 20);
-        // One memtable fills while another is flushed, with some room between. Larger memtables
-        // mean that their data is merged fewer times.
+        // A third of the memory for each memtable: one fills while another is flushed, with some
+        // room between. The larger the memtables, the fewer times their data is merged.
         let memtable_bytes = (memtables_bytes / 3).clamp(1 << 20, 128 << 20);
         TieredSettings {
             memtables_bytes,
@@ -296,10 +297,11 @@ impl TieredSettings {
     }
 
     /// The bytes of Level2's extents for each byte in use there, past which compactions merge
-    /// extents of Level2. It is a quarter of the space that may be wasted, unless that is very
-    /// little. The rest goes to the levels above, where it is worth more: the smaller they must be,
-    /// the more often all data below is rewritten. A ceiling above [`SPACE_PLENTY`] is for users
-    /// who prefer wasted space in Level2 to writes.
+    /// extents of Level2. Level2 gets a quarter of the space that may be wasted, or a little more
+    /// if that is very little. The levels above get the rest, where it is worth more: the smaller
+    /// they must be, the more often all data below is rewritten. If the ceiling is above
+    /// [`SPACE_PLENTY`], Level2 may waste more, because such a setting prefers wasted space to
+    /// writes.
     fn level2_space_max(&self) -> f64 {
         let share = 1.0 + (self.space_max - 1.0) / 4.0;
         let plenty = 1.0 + (SPACE_PLENTY - 1.0) / 4.0;
@@ -343,7 +345,7 @@ impl TieredSettings {
         let (target, limit) = (self.level0_target, self.level0_limit);
         let (level0_target, level0_limit) = match self.counts_as(used_for) {
             TableUse::MostlyWritten | TableUse::Mixed => (target, limit),
-            // A burst of writes to it is no reason to hold them back sooner.
+            // The limit stays: a burst of writes to such a table should not be slowed sooner.
             TableUse::MostlyRead => ((target / 4).max(1), limit),
         };
         let level0_bytes = self.level0_bytes;
@@ -351,7 +353,7 @@ impl TieredSettings {
             TableUse::MostlyWritten | TableUse::Mixed => self.level0_share,
             TableUse::MostlyRead => 0.0,
         };
-        // Levels with a device of their own start on the faster one.
+        // With several devices, no data skips Level1, which is on the fastest one.
         let is_one_device = self.tiers.is_empty();
         Shape {
             level0_target,

@@ -189,7 +189,8 @@ impl SubTable {
     /// may have checked before it: any other insertion sees the effect. `None` if `act` returns
     /// `false`, an insertion takes long, or another thread changes the view.
     pub(crate) fn view_after(&self, act: &mut dyn FnMut() -> bool) -> Option<Arc<View>> {
-        // A writer that inserts into a later active memtable has seen the holders of this one.
+        // A writer that inserts into a later active memtable has loaded a view that was stored
+        // under this lock later, so it sees the effect of `act`.
         let _changing = self.changing.try_lock()?;
         if self.is_closed() || !act() {
             return None;
@@ -199,7 +200,7 @@ impl SubTable {
         (quiet && view.active.passed()).then_some(view)
     }
 
-    /// Adds range tombstones of a commit to the active memtable, by the same rules.
+    /// Adds range tombstones of a commit to the active memtable; `None` if the sub-table is closed.
     pub(crate) fn insert_ranges(&self, csn: Csn, new: &RangeTombstones) -> Option<()> {
         loop {
             let view = self.view.load();
@@ -276,7 +277,8 @@ impl SubTable {
         now.saturating_sub(since) >= time
     }
 
-    /// A number for its levels in this epoch of the temperatures: it changes with each change.
+    /// A number that changes with each change of the levels and with each epoch of the
+    /// temperatures.
     pub(crate) fn settled_mark(&self, epoch: u32) -> u64 {
         (self.edits.load(Ordering::Acquire) + 1) ^ (u64::from(epoch) << 40)
     }
@@ -361,7 +363,8 @@ impl SubTable {
         taken.map(|(compacting, _, pick)| (compacting, pick))
     }
 
-    /// Takes a closed key range, by the same rules.
+    /// Takes a key range, both ends included. `choose` receives the ranges that other work holds
+    /// and the damaged ones.
     pub(crate) fn take_keys<T>(
         self: &Arc<SubTable>,
         choose: impl FnOnce(&Conflicts) -> Option<(Hull, T)>,
@@ -444,9 +447,12 @@ impl SubTable {
             }
         }
         immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
-        // The memtables of both stay separate, because the flush of one does not cover memtables
-        // that still wait. A writer that has yet to write into one of them has a CSN above
-        // everything that was installed, and so above every watermark.
+        // The memtables of both stay separate, the one with the largest watermark first, and are
+        // flushed from the last one on. The memtables before one may belong to the other sub-table
+        // and have commits below its watermark, which its flush does not bring into extents. So its
+        // watermark is lowered below all commits of the memtables before it. A writer that has yet
+        // to write into one of them has a CSN above everything that was installed, and so above
+        // every watermark.
         let mut before = Csn::MAX;
         for old in &mut immutables {
             old.watermark = old.watermark.min(before);
@@ -462,7 +468,8 @@ impl SubTable {
     }
 
     /// Closes it to writers: other sub-tables will replace it. The view stays as it is. A writer
-    /// looks for the other sub-tables until they are there, which must be soon.
+    /// that finds it closed looks its key up again until the caller has put the other sub-tables
+    /// into the table, which must be soon.
     pub(crate) fn close(&self) {
         let _changing = self.changing.lock();
         self.closed.store(true, Ordering::Release);

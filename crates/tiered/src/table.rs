@@ -1,8 +1,9 @@
 //! A table: its sub-tables, and the CSNs between which it exists.
 //!
-//! A split or join replaces the list of sub-tables as a whole. A reader that found a sub-table
-//! before it was closed reads its content of that time, which is all that its snapshot needs. A
-//! writer that finds a closed sub-table looks the key's sub-table up again.
+//! A split or join replaces the list of sub-tables as a whole. A reader that found a sub-table in
+//! the old list continues to read that sub-table. All commits up to the reader's snapshot were
+//! installed before the reader began (E2), so they are in it. A writer that finds a closed
+//! sub-table looks the key's sub-table up again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Sets the rewrite of its values from the time when a commit is stable (E11).
+    /// Sets the rewrite of its values, which applies once the commit `since` is stable (E11).
     pub(crate) fn set_rewrite(&self, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         *self.rewriting.lock() = rewrite.map(|rewrite| (since, rewrite));
     }

@@ -3,14 +3,14 @@
 //!
 //! These properties are a small object apart from the table, and each thread caches the objects of
 //! the tables that it reads. So a hit in the row cache does not load the list of tables, which
-//! costs two writes to shared memory. A dropped table is freed when nothing needs it, however many
-//! sleeping threads have read it.
+//! would cost two writes to shared memory. A thread that sleeps keeps only this object of a dropped
+//! table, and not the table's memory.
 //!
 //! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`] as long
-//!   as any thread holds it, and no two tables ever have the same. All changes of it go through its
-//!   methods.
+//!   as any thread holds the object, and no two tables share one. All changes of the object go
+//!   through its methods.
 //! - **TABLE-VISIBILITY-2 (dropped).** A reader at or above the CSN that drops the table finds it
-//!   dropped, also if its thread cached the object before the drop.
+//!   dropped, even if its thread cached the object before the drop.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use spillway_base::{Csn, TableId};
 
 use crate::cache::{RowCache, Tag};
 
-/// The tables whose visibility a thread caches.
+/// The number of tables whose visibility a thread caches.
 const KEPT: usize = 16;
 const NO_ERA: u64 = u64::MAX;
 
@@ -108,11 +108,12 @@ impl TableVisibility {
         (era != NO_ERA).then(|| Tag::from_raw(era))
     }
 
-    /// Begins a new era. Call it once rows are hidden otherwise than by newer versions of them, or
+    /// Begins a new era. Call it when rows were hidden otherwise than by newer versions of them, or
     /// when cached forms of rows must no longer be found.
     pub(crate) fn begin_era(&self, rows: &RowCache) {
         let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
-        // If two threads begin an era, the release of the second includes the first.
+        // A swap, so that if two threads begin an era, a reader in the second one's era also sees
+        // the change that began the first.
         self.era.swap(next, Ordering::AcqRel);
     }
 }

@@ -5,22 +5,23 @@
 //! - **WRITE-LOAD-1.** A split divides the write load between its halves, in proportion to the
 //!   writes to the keys of each. A join adds the loads. So sub-tables that were split because of
 //!   their load are not joined again before the load has decayed. Write loads are only in memory,
-//!   and an opening starts without them: nothing counts as cold before a half-life has been flushed
-//!   since the opening.
-//! - **WRITE-LOAD-2.** A middle key is a key with writes on both sides that are likely to continue,
-//!   as far as past writes show. Appended rows lie beyond all earlier rows, and have no middle key.
+//!   and an opening starts without them. So no sub-table counts as hardly written before the engine
+//!   has flushed a half-life of bytes since the opening.
+//! - **WRITE-LOAD-2.** [`WriteLoad::middle`] returns a key only if the latest writes went to both
+//!   sides of it, so that writes to both sides are likely to continue. A sub-table to which rows
+//!   are only appended has no such key, because each flush lies behind all earlier ones.
 
 use std::collections::VecDeque;
 
 use spillway_base::lock::Mutex;
 
-/// The keys of a flush that are remembered. They divide its data into parts of about equal size.
+/// The keys that are remembered of a flush. They divide its data into parts of about equal size.
 pub(crate) const MARKS: usize = 8;
 const MARKS_MAX: usize = 8 * MARKS;
-/// With marks of fewer flushes, the keys of the next ones cannot be predicted.
+/// The marks of fewer flushes do not predict the keys of the next ones.
 const FLUSHES_LEAST: usize = 4;
-/// The share of the newest marks that decides where writes go now. A single small flush would tell
-/// little.
+/// The newest one in this many marks show where writes go now. The marks of a single small flush
+/// would show little.
 const LATELY_SHARE: usize = 4;
 /// The bytes of a key that are remembered. A truncated key is a valid key too.
 const KEY_BYTES: usize = 64;
@@ -60,8 +61,8 @@ impl LoadAmount {
 pub(crate) struct WriteLoad(Mutex<LoadAmount>);
 
 impl WriteLoad {
-    /// The bytes, after the engine has flushed `flushed` bytes in all. For each `half_life` of
-    /// those, the bytes count half.
+    /// The flushed bytes of the sub-table, after the engine has flushed `flushed` bytes in all.
+    /// They count half for each `half_life` bytes that the engine has flushed since.
     pub(crate) fn after(&self, flushed: u64, half_life: u64) -> f64 {
         self.0.lock().after(flushed, half_life)
     }
@@ -89,7 +90,7 @@ impl WriteLoad {
         self.0.lock().marks.len()
     }
 
-    /// A key that divides the writes evenly (WRITE-LOAD-2).
+    /// A key that divides the writes evenly, if they are likely to go on so (WRITE-LOAD-2).
     pub(crate) fn middle(&self) -> Option<Box<[u8]>> {
         let warmth = self.0.lock();
         let marks = &warmth.marks;
