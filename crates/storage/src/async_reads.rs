@@ -1,29 +1,33 @@
 //! Asynchronous reads: the device reads the blocks and rows that lookups miss while their threads
 //! do other work.
 //!
-//! A thread that waits for a device has to be replaced by another thread and woken later. A lookup
-//! that returns at once, and says that its block or row is being read, costs no thread. The queues
-//! keep as many reads in flight as the device executes in parallel. The thread that finds a
-//! finished read passes its bytes on into memory ([`AsyncRead::take`]) and wakes the waiters.
+//! While a thread waits for a device, another thread has to take its place, and the first must be
+//! woken later. A lookup that begins an asynchronous read costs no thread: it returns at once, and
+//! is repeated when the read has ended. So the queues can keep as many reads in flight as the
+//! device executes in parallel. The thread that finds a read completed hands its bytes to the
+//! engine ([`AsyncRead::take`]), which decodes them into its cache or its rows, where the repeated
+//! lookup finds them. Then the thread wakes the waiters.
 //!
 //! # Guarantees
 //! - **ASYNC-READ-1 (every waiter is woken).** Once a read in flight has ended, with any result,
-//!   the next call of [`AsyncReads::end`] wakes its waiters. The queues' descriptors become
-//!   readable then.
+//!   its queue's descriptor becomes readable, and the next call of [`AsyncReads::end`] wakes its
+//!   waiters.
 //! - **ASYNC-READ-2 (one read for all).** At most one read of the same block or row is in flight at
 //!   a time, and all lookups that need it wait for that read.
 //! - **ASYNC-READ-3 (no failure is lost, none is made up).** After a read has failed, or found
-//!   damage, no read of the same block or row begins before its lookup is repeated and learns that
-//!   nothing is in flight. That lookup reads the block or row itself and meets the failure, if the
-//!   failure still exists. So no lookup is repeated for ever.
+//!   damage, the repeated lookup learns that no read is in flight ([`AsyncReads::begin`] returns
+//!   `false`). It reads the block or row itself and meets the failure, if the failure still exists.
+//!   Before that, no other asynchronous read of the same block or row begins. So no lookup is
+//!   repeated for ever.
 //! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, and their memory
-//!   is charged to the budget. If the queue is full, a lookup learns that nothing is in flight.
+//!   is charged to the budget. If the queue is full, [`AsyncReads::begin`] returns `false`, and the
+//!   lookup reads the block or row itself.
 //! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything
 //!   that the read uses. After [`AsyncReads::finish`] no read is in flight, and none begins.
 //! - **ASYNC-READ-6 (together).** A queue may hold back up to `GATHERED_MAX` reads until
 //!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
-//!   [`AsyncReads::keeps_some`] reports reads that are held back until the system has accepted all
-//!   of them, including the rest of a read that its device did in part, and also after a panic.
+//!   [`AsyncReads::keeps_some`] returns `true` until the system has accepted all reads that are
+//!   held back, including the rest of a read that the device did in part, and also after a panic.
 //! - **ASYNC-READ-7 (alone).** Queues can be opened so that no read begins while none is in flight
 //!   and the caller's threads have nothing else to do ([`thread::is_quiet`]): a lookup that waits
 //!   for the device itself is then faster.
@@ -33,9 +37,9 @@
 //! submits them. Without other work it submits at once.
 //!
 //! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
-//! page cache ([`crate::File::read_now`]), and on a miss Linux begins to read the bytes into it. A
-//! read past the page cache would then read the same bytes twice. Readers that bypass the page
-//! cache do not ask it.
+//! page cache ([`crate::File::read_now`]), and on a miss Linux begins to read the bytes into the
+//! page cache. If the asynchronous read then bypassed it, the device would read the same bytes
+//! twice. Readers that bypass the page cache do not ask it.
 
 use std::hash::{BuildHasher, Hash};
 use std::os::fd::OwnedFd;
@@ -259,8 +263,9 @@ impl<R: AsyncRead> AsyncReads<R> {
         taken
     }
 
-    /// Takes a lane's completed reads into memory: no descriptor reports reads that complete as
-    /// they are submitted. It also submits the rest of reads that the device has done in part.
+    /// Takes a lane's completed reads into memory, and submits the rest of reads that the device
+    /// has done in part. It is also called after each submission, because no descriptor reports
+    /// reads that complete as they are submitted.
     fn end_of(&self, whole: &Mutex<Lane<R>>) {
         let mut rounds = 0;
         loop {
@@ -290,8 +295,8 @@ impl<R: AsyncRead> AsyncReads<R> {
     /// Whether [`AsyncReads::submit`] has something to do.
     #[must_use]
     pub fn keeps_some(&self) -> bool {
-        // A thread that goes to sleep, and a thread that begins a read and checks for sleepers, do
-        // not miss each other.
+        // Sequentially consistent, so that a thread that goes to sleep after this check and a
+        // thread that begins a read and then checks for sleepers do not miss each other.
         self.kept.load(Ordering::SeqCst)
     }
 

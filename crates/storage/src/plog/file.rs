@@ -5,7 +5,7 @@
 //! journal with it. Allocation without zeros is not enough: the first write to an allocated extent
 //! marks it as written, which is again metadata. For the same reason, and so that a full disk can
 //! do no harm, files of released segments are reused for new ones. [`Plog::prepare`] makes segments
-//! beside the writer. The writer waits for a segment only if it has run out of room.
+//! while the writer continues. A reservation waits for a segment only if no room is left.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -158,8 +158,8 @@ impl FilePlog {
                 let next = Header { sequence: header.sequence + 1, ..header };
                 (next, VecDeque::from([first]))
             }
-            // The existing frames can be read all the same; more room is refused until there is
-            // space.
+            // The opening succeeds, because the existing frames can be read. Room is refused until
+            // there is space.
             Err(error) if error.kind() == ErrorKind::DiskFull => (header, VecDeque::new()),
             Err(error) => return Err(error),
         };
@@ -182,8 +182,8 @@ impl FilePlog {
             let unused = Leaving { sequence: unused, kept: false };
             maker.release(&[unused]).map_err(|(_, error)| error)?;
         }
-        // Includes segments without frames: a frame that did not fit into one went to the next. A
-        // cut that kept them would leave a gap after them.
+        // Includes segments without frames: a frame that did not fit into one went to the next. If
+        // a cut left such a segment behind, the log would have a gap after it.
         let used = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
         let older: VecDeque<Older> =
             found.segments.iter().filter(used).map(|old| Older::found(old, true)).collect();
@@ -247,7 +247,7 @@ impl FilePlog {
         let wanted =
             if enough > standard && largest > standard { enough.max(2 * largest) } else { enough };
         let header = state.next;
-        // A segment that must be removed or kept may still be there if that has failed.
+        // A segment that must be removed or kept may still be there, because an attempt failed.
         let reusable = |old: &Older| !old.discarded && !old.kept;
         let old = (state.idle > 0).then(|| state.older[0]).filter(reusable);
         state.busy = true;
@@ -444,7 +444,7 @@ impl Plog for FilePlog {
         if state.busy || !state.spare.is_empty() || state.failure.is_some() {
             return Ok(());
         }
-        // A caller that waits for this segment sets it again.
+        // A thread that waits for this segment sets it again.
         self.maker.hurry.store(false, Ordering::Relaxed);
         self.make_ahead(state, 0).1
     }

@@ -53,9 +53,9 @@ pub trait KeptSegments: Send + Sync {
     fn open(&self, lane: u32, segment: u64) -> Result<Arc<dyn File>>;
 
     /// Removes a kept segment durably. `false` if there is none of this number: it was removed
-    /// before, or is still in the redo log. In the second case a later cut asks the engine again,
-    /// unless it has asked already: an engine that has promised to keep a segment removes it once
-    /// the segment is listed.
+    /// before, or is still in the redo log. In the second case, a later cut asks the engine whether
+    /// to keep the segment. If a cut in progress has asked already, and the engine has promised to
+    /// keep the segment, the engine removes it once the segment is listed.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]; a later call tries again.
@@ -99,8 +99,8 @@ impl KeptSegments for KeptFiles {
     }
 
     fn open(&self, lane: u32, segment: u64) -> Result<Arc<dyn File>> {
-        // A segment goes from the first name to the second, and never back: a thread that misses it
-        // under the first looks after the rename.
+        // A segment is renamed from the first name to the second, and never back. So if it is not
+        // under the first, it was renamed before this thread tries the second.
         for name in [file_name(lane, segment), kept_name(lane, segment)] {
             if let Some(file) = if_found(self.disk.open(&self.dir.join(name), OpenMode::Read))? {
                 return Ok(file);
@@ -115,7 +115,7 @@ impl KeptSegments for KeptFiles {
     fn remove(&self, lane: u32, segment: u64) -> Result<bool> {
         let path = self.dir.join(kept_name(lane, segment));
         let removed = if_found(self.disk.remove(&path))?.is_some();
-        // Also of a removal that an earlier call did not sync.
+        // Sync even if nothing was removed: an earlier call may have failed to sync its removal.
         self.disk.sync_dir(&self.dir)?;
         Ok(removed)
     }

@@ -12,11 +12,11 @@ use spillway_base::{Result, clock, thread};
 
 use crate::disk::{Disk, File, OpenMode};
 
-/// The bytes of one write: those of a batch of some tens of commits.
+/// The bytes of one write: about those of a frame of some tens of commits.
 const WRITE_BYTES: usize = 4 << 10;
 /// The number of writes and syncs of each lane.
 const WRITES: usize = 16;
-/// Twice the lanes must add at least this fraction of the previous rate.
+/// Doubling the lanes must raise the rate by at least this fraction of it.
 const GAIN: f64 = 0.4;
 
 /// The number of lanes, up to `most`, from which the device of a log's folder gains. The

@@ -1,4 +1,4 @@
-//! Makes the files of segments, new or from segments no longer needed.
+//! Makes segments, in new files or in the files of segments that are no longer needed.
 //!
 //! A file is made under a temporary name and gets its segment's name once its header is durable. So
 //! a segment that can be found has a header, and an unreadable header is damage.
@@ -14,8 +14,9 @@ use super::segment::{HEADER_BYTES, Header, file_name, kept_name, next_name};
 use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
-/// The zeros that are written and synced at a time: concurrent syncs of commits wait for what the
-/// device has queued. Once a commit waits for the segment itself, the steps are not synced.
+/// The bytes of zeros that are written and synced in one step. The sync of a concurrent commit
+/// waits for all that the device has queued, and so for one step at most. Once a commit waits for
+/// the segment itself, the steps are not synced.
 const ZEROS: usize = 1 << 20;
 
 /// A segment whose name and header are durable, and whose bytes are allocated.
@@ -108,9 +109,9 @@ impl Maker {
         Ok(Segment { header, file, bytes })
     }
 
-    /// Makes sure that frames which were read back stay readable, even if their writer did not
-    /// finish. It may have been killed between a write and its sync, or after a failed sync. The
-    /// bytes of a failed sync count as clean, and reach the device only if they are written again.
+    /// Makes sure that frames which were read back stay readable. Their writer may have been killed
+    /// between a write and its sync, or after a failed sync. After a failed sync the system counts
+    /// the bytes as clean, so they reach the device only if they are written again.
     pub(super) fn settle(&self, found: &Recovered) -> Result<()> {
         if found.tail.is_empty() {
             return Ok(());
@@ -152,9 +153,9 @@ impl Maker {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err((count, error)),
                 _ => {}
             }
-            // A crash undoes the latest changes of a folder first (DISK-4), so no segment that is
-            // back in the log lacks one after it. A kept one is synced at once all the same: its
-            // file is the only copy of its rows.
+            // A crash undoes the latest changes of a folder first (DISK-4). So if a segment is back
+            // in the log, all later ones are, too, and one sync at the end suffices. A renaming is
+            // still synced at once, because the file is the only copy of its rows.
             if *kept {
                 let synced = self.disk.sync_dir(&self.settings.dir);
                 synced.map_err(|error| (count + 1, error))?;
@@ -169,8 +170,8 @@ impl Maker {
         self.settings.dir.join(kept_name(self.settings.lane, sequence))
     }
 
-    /// The number of the first segment of a new generation: above all kept ones (PLOG-8), and
-    /// `again` if that one is used again.
+    /// The number of the first segment of a new generation: `again` if that segment is reused,
+    /// otherwise one above all segments of the log and all kept ones (PLOG-8).
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`] if the log has a segment that is not above all kept ones,

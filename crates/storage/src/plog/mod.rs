@@ -1,8 +1,8 @@
 //! The persistent log.
 //!
-//! A plog is an append-only sequence of frames with one writer. Its interface is a trait because
-//! files on one machine are only one implementation: a replicated log maps frames to ledger entries
-//! and segments to ledgers (DESIGN, D13).
+//! A plog is an append-only sequence of frames with one writer. Each lane of the redo log has one.
+//! Its interface is a trait because files on one machine are only one implementation: a replicated
+//! log maps frames to ledger entries and segments to ledgers (DESIGN, D13).
 //!
 //! # Guarantees
 //!
@@ -30,11 +30,10 @@
 //!   changes nothing; it succeeds when space returns.
 //! - **PLOG-7 (failure).** After a failed write or sync, for whatever reason, every later append
 //!   and sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
-//!
 //! - **PLOG-8 (kept segments).** Released segments leave the log in order. A segment that is to be
-//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. If a crash brings a
-//!   segment back, it also brings back all later ones. New segments have larger numbers than all
-//!   kept ones of their lane.
+//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. If a crash undoes the
+//!   release of a segment, it also undoes the release of all later ones. New segments have larger
+//!   numbers than all kept ones of their lane.
 //!
 //! The implementation in files is [`FilePlog`]; `segment` describes the format.
 
@@ -61,7 +60,7 @@ pub use reader::{LogReader, Recovered, RecoveredSegment, Stretch, VisitFrame, la
 /// The largest payload of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 30;
 
-/// Bytes from where a frame begins to its payload, which lies there as it was appended.
+/// The offset of the payload in a frame. The payload is stored as it was appended.
 pub const PAYLOAD_OFFSET: usize = segment::FRAME_HEAD_BYTES;
 
 /// The location and segment size of a lane's log in files.
@@ -169,8 +168,8 @@ pub trait Plog: Send + Sync {
     /// this one.
     fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()>;
 
-    /// The durable part of the log; `None` while there is none, or if the log is not
-    /// in files of this machine. It stays until [`Plog::truncate_before`] releases some of it.
+    /// The durable part of the log; `None` while there is none, or if the log is not in files of
+    /// this machine. Its segments stay until [`Plog::truncate_before`] releases some of them.
     fn span(&self) -> Option<LogSpan>;
 
     /// The bytes of all segments that recovery needs, without those kept by an engine. Does not

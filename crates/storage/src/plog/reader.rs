@@ -20,8 +20,8 @@ pub struct Recovered {
     pub generation: u64,
     /// Where the last frame ends, or ended before the log was truncated.
     pub(super) end: Position,
-    /// The range of the last frame's segment that no later write proves durable.
-    /// [`super::FilePlog::settle`] writes it again.
+    /// The bytes of the last frame's segment that no later write proves durable.
+    /// [`super::FilePlog::settle`] writes them again.
     pub(super) tail: Range<u64>,
 }
 
@@ -106,7 +106,8 @@ pub struct LogReader {
     recovered: Recovered,
     /// Where to stop in the last segment, which may still be written to.
     end: Option<Position>,
-    /// Where an earlier segment ended without a seal: damage, if its generation went on after it.
+    /// The generation of an earlier segment that ended without a seal, and the error to return if a
+    /// later segment of that generation has a frame.
     doubt: Option<(u64, Error)>,
 }
 
@@ -150,9 +151,9 @@ impl LogReader {
         self.found.iter().map(|segment| (segment.header.generation, segment.header.fence))
     }
 
-    /// Reads the next frames of the log into `memory`, at least one if the segment has more, and of
-    /// this many bytes if none is larger; `None` after the last segment. A segment may have a
-    /// stretch without frames.
+    /// Reads the next frames of the log into `memory`: at least one if the segment has more, and
+    /// more than `bytes` bytes only for a single larger frame. `None` after the last segment. A
+    /// segment may have a stretch without frames.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`] (PLOG-4), [`ErrorKind::Io`].
@@ -209,9 +210,10 @@ impl LogReader {
         Ok(())
     }
 
-    /// Shows the payloads of the segments' frames, from the last segment to the first. It ends
-    /// after the first segment for one of whose frames `visit` returned `true`. It passes over
-    /// frames that it cannot read: [`LogReader::next_stretch`] judges those.
+    /// Passes the payloads of frames to `visit`, from the last segment to the first. It ends after
+    /// a segment for one of whose frames `visit` returned `true`. Of a segment with an unreadable
+    /// frame it passes only the frames before that one: [`LogReader::next_stretch`] judges whether
+    /// such a frame is damage.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].

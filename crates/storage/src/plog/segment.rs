@@ -2,9 +2,9 @@
 //!
 //! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. It
 //! bears that name only once its header is durable; until then it is `LL-next.tmp`. The segments of
-//! a log have consecutive numbers. A segment that an engine keeps after a cut has the suffix
-//! `.kept` instead, and is not part of the log (`kept.rs`). All integers are little-endian; CRCs
-//! are CRC32C.
+//! one lane's log have consecutive numbers. A segment that an engine keeps after a cut has the
+//! suffix `.kept` instead, and is not part of the log (`kept.rs`). All integers are little-endian;
+//! CRCs are CRC32C.
 //!
 //! ```text
 //! header, 4096 bytes
@@ -30,12 +30,16 @@
 //!      zero up to a multiple of 8
 //! ```
 //!
-//! A frame with a valid head was written at this place by this generation: tag and head CRC cover
-//! both, so bytes of an earlier use of the file do not pass. Nor does any payload, since no client
-//! knows the secret: the chance to guess it is one in 2^64. `durable` distinguishes a torn tail
-//! from damage: if a frame cannot be read, and lies below the `durable` of a later frame, it was
-//! readable once. The same holds for a frame that is missing before the seal of a segment which has
-//! a successor, and for one before the end that a later generation found.
+//! The tag and the head CRC cover the generation, the segment's number and the frame's offset. So a
+//! valid head was written at this place by this generation, and a frame of an earlier use of the
+//! file is not valid. Nor are bytes of a payload, since no client knows the secret: the chance to
+//! guess it is one in 2^64.
+//!
+//! A frame that cannot be read is a torn tail, or it is damage if a later write proves that the
+//! frame was durable. Three writes are such a proof: a later frame of the segment whose `durable`
+//! is above the frame; a frame of the same generation in a later segment, because a segment is
+//! sealed and synced before the next one is written; and the header of a later generation that
+//! found the end of the log behind the frame.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
@@ -106,7 +110,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The CRC of a half of the secret and of the segment's identity.
+    /// The CRC of a half of the secret, the generation and the segment's number.
     fn crc_with(&self, secret: u32) -> u32 {
         let crc = crc32c_append(crc32c(&secret.to_le_bytes()), &self.generation.to_le_bytes());
         crc32c_append(crc, &self.sequence.to_le_bytes())

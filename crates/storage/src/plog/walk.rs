@@ -16,7 +16,7 @@ const WITNESS_BYTES: u64 = 1 << 20;
 pub(super) struct Walk {
     /// The end of the last frame.
     pub(super) end: u64,
-    /// Bytes that were durable when the last frame was written.
+    /// The bytes of the segment that were durable when its last frame was written.
     pub(super) durable: u64,
     /// Where the next generation found the end of the log.
     known: Option<Position>,
@@ -45,7 +45,7 @@ impl Walk {
     }
 
     /// Reads the next frames into `memory`: those that are whole within this many bytes, or one
-    /// larger frame. Returns why no frame follows, once that is so.
+    /// larger frame. If no frame follows them, returns why.
     pub(super) fn read(
         &mut self,
         segment: &Found,
@@ -94,8 +94,8 @@ impl Walk {
         Ok(Some(Stop::Known))
     }
 
-    /// Judges why the frames of a segment stopped. Returns the error to report if a later segment
-    /// proves that the end was durable.
+    /// Judges why the frames of a segment stopped. Fails if a frame is proved to be damaged. If one
+    /// may be, returns the error to report if a later segment proves it.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] (PLOG-4), [`spillway_base::ErrorKind::Io`].

@@ -5,9 +5,9 @@
 //! otherwise. On a virtual disk with reads and writes of 2 MiB, this raises reads from 0.9 to 3.0
 //! GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
 //!
-//! Small buffers, such as for a block, come from the heap. Mapping a buffer, clearing its pages and
-//! unmapping it, which interrupts all threads of the process, takes longer than reading the block,
-//! if many threads do so at once.
+//! Small buffers, such as for one block, come from the heap. If many threads used a mapping for
+//! each, then mapping a buffer, clearing its pages and unmapping it, which interrupts all threads
+//! of the process, would take longer than reading the block.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
@@ -23,11 +23,11 @@ const LARGE: usize = 2 << 20;
 /// Buffers of at least this many bytes are mapped.
 const MAPPED: usize = 96 << 10;
 
-/// Bytes in memory of whole pages, for an [`super::IoQueue`]. Creating one takes time, as its
-/// memory is new, so returned buffers should be reused.
+/// Bytes in memory of whole pages, for an [`super::IoQueue`]. Creating a buffer takes time, because
+/// its memory is new, so returned buffers should be reused.
 ///
-/// The bytes of a read may begin within the first page, if they begin within a page of the file;
-/// only their address shows it.
+/// The bytes of a read have the same offset in the buffer's first page as in their page of the
+/// file. So their address need not be a multiple of [`ALIGN`].
 pub struct AlignedBuffer {
     memory: Memory,
     /// Where the buffer begins in the memory, at a multiple of [`ALIGN`].
@@ -66,7 +66,7 @@ impl AlignedBuffer {
             let mapping = map(capacity + (align - ALIGN));
             buffer.begin = mapping.as_ptr().align_offset(align);
             if align == LARGE {
-                // Small pages suffice.
+                // If the system refuses, small pages suffice.
                 let _ = mapping.advise_range(Advice::HugePage, buffer.begin, capacity);
             }
             buffer.memory = Memory::Mapped(mapping);
@@ -102,8 +102,9 @@ impl AlignedBuffer {
         self.len = padded;
     }
 
-    /// Prepares it for a read: `len` bytes, of any value, that begin at the offset in a page at
-    /// which `offset` is, with room for the pages of the file that they touch.
+    /// Prepares it for a read of `len` bytes at `offset` of a file. Its bytes then begin at the
+    /// same offset in a page, and it has room for all pages of the file that the bytes touch. The
+    /// values of the bytes are arbitrary.
     pub(crate) fn frame(&mut self, offset: u64, len: usize) {
         let start = (offset % ALIGN as u64) as usize;
         if (start + len).next_multiple_of(ALIGN) > self.capacity {

@@ -1,4 +1,5 @@
-//! Asynchronous reads and writes: the bulk I/O of compactions (X-Engine, 3.3.2).
+//! Asynchronous reads and writes: the bulk I/O of compactions (X-Engine, 3.3.2), and the reads of
+//! [`crate::async_reads`].
 //!
 //! A queue belongs to one thread at a time. The thread submits reads and writes of a disk's files,
 //! each with a buffer and a tag, and the queue returns them as they complete.
@@ -10,8 +11,9 @@
 //!   its tag and its buffer.
 //! - **IO-QUEUE-2.** Operations are not ordered, neither among each other nor with other calls on
 //!   their files. A write *is written*, in the sense of DISK-1 to DISK-3, when the queue has
-//!   returned it: writes returned before a [`crate::File::sync`] began survive a crash. Until then
-//!   any set of its sectors may have been written, and the file may be longer or not.
+//!   returned it: writes returned before a [`crate::File::sync`] began survive a crash. Until the
+//!   queue has returned the write, any set of its sectors may have been written, and the file may
+//!   have grown or not.
 //! - **IO-QUEUE-3.** An operation completes in full or fails. If the system executes only a part of
 //!   it, the queue submits the rest. A read beyond the end of its file fails.
 //! - **IO-QUEUE-4.** A failure concerns one operation only. The queue returns its buffer too. The
@@ -25,12 +27,11 @@
 //! - **IO-QUEUE-7.** A queue that bypasses the cache ([`Cache::Bypass`]), a queue that does not,
 //!   and the file itself return and store the same bytes, once the queue has returned its writes;
 //!   all three may be used for one file.
-//! - **IO-QUEUE-8.** Once another process holds the folder's lock ([`crate::Disk::lock`]), the
-//!   queues of a process that has ended execute no more operations; the disk makes the other
-//!   process wait for that. Of the writes in flight any set of sectors is written, as in
-//!   IO-QUEUE-2. If a process drops a lock before a queue that wrote into its folder, the lock
-//!   becomes free when that queue is dropped.
-//!
+//! - **IO-QUEUE-8.** The queues of a process that has ended execute no more operations once another
+//!   process holds the folder's lock ([`crate::Disk::lock`]): the disk makes the other process wait
+//!   for the lock until then. Of the writes that were in flight any set of sectors is written, as
+//!   in IO-QUEUE-2. If a process drops a folder's lock before a queue that wrote into the folder,
+//!   the lock becomes free when that queue is dropped.
 //! - **IO-QUEUE-9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it
 //!   knows of one. A caller receives all operations if it calls `try_wait` until that returns none,
 //!   after each submission and whenever the queue's descriptor ([`IoQueue::descriptor`]) becomes
@@ -42,16 +43,16 @@
 //! The caller's part: files belong to the queue's disk; no operation is empty; a write begins at a
 //! multiple of [`ALIGN`], and its length is a multiple of [`ALIGN`] ([`AlignedBuffer::pad`]);
 //! nothing is submitted to a full queue. A violation panics. While a write is in flight, no other
-//! call accesses its range; otherwise the bytes that are read or stored there are undefined.
+//! call may access its range: the bytes that are read or stored there would be undefined.
 //!
 //! # Past the page cache
 //!
-//! A compaction reads everything once. Readers later read parts of its output, through the
-//! database's own cache. In the page cache input and output would only evict other pages, and cost
-//! a copy. So [`Cache::Bypass`] transfers between the device and the buffer (`O_DIRECT`). The rest
-//! of the contract is the same. A read may begin and end anywhere: it is widened to whole pages of
-//! the file, for which a buffer has room. A write still has to be synced, for the device's own
-//! cache and for the file system's metadata.
+//! A compaction reads its input once. Readers later read parts of its output, through the
+//! database's own cache. In the page cache, input and output would only evict other pages, and cost
+//! a copy. So [`Cache::Bypass`] transfers directly between the device and the buffer (`O_DIRECT`).
+//! The rest of the contract is the same. A read may begin and end anywhere: it is widened to whole
+//! pages of the file, for which the buffer has room. A write still has to be synced, for the
+//! device's own cache and for the file system's metadata.
 //!
 //! The same file is also read and written through the page cache: by point reads, and by readahead
 //! into adjacent bytes. This relies on the behaviour of Linux. A direct read first writes back the
@@ -193,9 +194,9 @@ pub struct Completion {
     pub outcome: Result<()>,
 }
 
-/// Asynchronous operations on files. A queue may move to another thread. But the system may end a
-/// thread's submissions together with the thread. Operations then in flight may fail, so no write
-/// may be in flight then.
+/// Asynchronous operations on files. A queue may move to another thread. But when a thread ends,
+/// the system may end the operations that it has submitted, and these then fail. So no write may be
+/// in flight when its thread ends.
 pub trait IoQueue: Send {
     /// Starts to read `len` bytes into a buffer. It reuses the buffer's memory if that is large
     /// enough, whatever its contents.

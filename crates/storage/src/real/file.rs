@@ -29,10 +29,10 @@ pub(super) struct RealFile {
     pub(super) one_call: AtomicBool,
     /// Whether `RWF_NOWAIT` may still be tried on this file.
     pub(super) now: AtomicBool,
-    /// The same file for transfers past the page cache, once one was requested; `None` if they are
-    /// impossible.
+    /// The second descriptor, for transfers past the page cache. It is opened for the first such
+    /// transfer; `None` if it cannot be opened.
     direct: OnceLock<Option<fs::File>>,
-    /// Whether the file system has refused such a transfer.
+    /// Whether the file system has refused a transfer past the page cache.
     direct_refused: AtomicBool,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A lock is the `flock` of a file in the folder. It lasts while any descriptor of that open file
 //! exists, in this process or in one of its rings (`ring.rs`). When a process is killed, the system
-//! continues the I/O that its rings have in flight, and closes a ring only when all of that is
-//! done. So a ring that writes into a folder has the folder's lock file among its registered files,
-//! and the next holder of the lock meets no writes of the previous one (IO-QUEUE-8).
+//! continues the I/O that its rings have in flight, and closes a ring only when all of this I/O is
+//! done. So a ring that writes into a folder has the folder's lock file among its registered files:
+//! the lock becomes free only after the ring's last write (IO-QUEUE-8).
 //!
 //! Therefore a lock may outlast its process for a moment. The lock file names the process. A
 //! process that finds a folder locked by a process that has ended waits until the system has

@@ -39,7 +39,7 @@ pub(super) struct Operation {
     cache: Cache,
     /// Whether the next step bypasses the page cache.
     direct: bool,
-    /// Whether any step went through a page cache that it should have bypassed.
+    /// Whether any step went through the page cache although it should have bypassed it.
     cached: bool,
     outcome: Option<Result<()>>,
 }
@@ -133,7 +133,7 @@ impl Operation {
     /// Takes the next step on this thread, and returns the input of [`Operation::advance`].
     pub(super) fn step(&mut self) -> Result<usize, Errno> {
         let (range, offset) = self.next();
-        // Borrowed separately from the descriptor, which belongs to the file.
+        // Taken out, because the descriptor borrows the operation.
         let mut buffer = std::mem::replace(&mut self.buffer, AlignedBuffer::with_capacity(0));
         let bytes = &mut buffer.all()[range];
         let moved = match self.kind {

@@ -10,8 +10,8 @@ use spillway_base::{Result, thread};
 use super::carrier::Carrier;
 use super::operation::Operation;
 
-/// The most threads of one queue. More concurrent transfers make few devices faster, and a database
-/// has several queues.
+/// The most threads of one queue. Few devices are faster with more concurrent transfers, and a
+/// database has several queues.
 const THREADS_MAX: usize = 8;
 
 /// A piece of work that a thread runs to its end.

@@ -8,7 +8,7 @@ use spillway_base::lock::Mutex;
 use super::hold::AfterWrite;
 use super::state::{Fault, SimState};
 
-/// An operation begins: under the deterministic scheduler it takes its time.
+/// Called when an operation begins. Under the deterministic scheduler it takes simulated time.
 pub(super) fn operation() {
     #[cfg(debug_assertions)]
     spillway_base::scheduler::operation();

@@ -88,7 +88,7 @@ pub(super) struct SimState {
     /// Operations of queues.
     pub(super) flights: Flights,
     pub(super) capacity: Option<u64>,
-    /// Counts processes: handles of an earlier one are dead.
+    /// The number of processes that have ended. Handles of earlier processes fail.
     pub(super) life: u64,
     pub(super) crashed: bool,
     pub(super) rng: Rng,
@@ -329,7 +329,8 @@ impl SimState {
         self.names_pending.entry(change.folder()).or_default().push(change);
     }
 
-    /// Each folder has a journal of its names: what is durable is a prefix of it (DISK-4).
+    /// Makes the changes of a folder's names durable. A folder's changes become durable in order
+    /// (DISK-4).
     pub(super) fn sync_names(&mut self, dir: &Path) {
         let Some(changes) = self.names_pending.remove(dir) else { return };
         changes.iter().for_each(|change| change.apply(&mut self.names_durable));
