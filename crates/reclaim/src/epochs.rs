@@ -2,10 +2,12 @@
 //!
 //! A reader *pins*: it increments a count in a word, its *stripe*, that few other threads use. An
 //! object that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A
-//! reader that pins after that observation cannot find the object: both threads change the stripe's
-//! word, so the later one sees the earlier one's preceding writes. A stripe has two counts, and new
-//! readers use one of them at a time. So the other count becomes zero even if readers arrive
-//! without a break.
+//! reader that pins after that observation cannot find the object: the observer and the reader both
+//! change the stripe's word, so the later one sees what the earlier one wrote before its change.
+//!
+//! Readers may arrive at a stripe without a break. So a stripe has two counts, each of which must
+//! be seen at zero. New readers use only one count at a time, and meanwhile the other falls to
+//! zero. Then new readers use that one, and the first falls to zero.
 //!
 //! # Guarantees
 //!
@@ -13,11 +15,12 @@
 //! - **EPOCH-2.** An unlinked object is released after every reader of that time has unpinned,
 //!   however many readers come later.
 //!
-//! Each step is a read-modify-write of a word instead of a load. So no fence is needed, which the
-//! thread sanitizer would not understand.
+//! The observer reads a stripe by a read-modify-write, not by a load. So no fence is needed, which
+//! the thread sanitizer would not understand.
 //!
-//! Rejected: a slot for each thread, into which the thread stores an epoch before a fence. A fence
-//! costs as much as a read-modify-write, and threads would need to find their slots.
+//! Rejected: a slot for each thread, into which a reader stores the current epoch, followed by a
+//! fence. The fence costs as much as the read-modify-write here, and threads would have to find
+//! their slots.
 
 use std::cell::Cell;
 
@@ -30,7 +33,8 @@ pub const STRIPES: usize = 32;
 #[cfg(loom)]
 pub const STRIPES: usize = 2;
 
-/// Bits of each of the two counts. The hits of readers that left are above both.
+/// The bits of each of the two counts in a stripe's word. Above the counts, the word has the hits
+/// of readers that have left.
 const INSIDE_BITS: u32 = 12;
 const INSIDE: u64 = (1 << INSIDE_BITS) - 1;
 const HITS_SHIFT: u32 = 2 * INSIDE_BITS;
@@ -171,7 +175,9 @@ impl Drop for Pin<'_> {
 pub struct Limbo<T> {
     /// Unlinked since the check of the stripes for `closing` began.
     open: Vec<T>,
+    /// Released once no stripe is waited for.
     closing: Vec<T>,
+    /// The stripes that `closing` waits for.
     waiting: Waiting,
 }
 
@@ -182,7 +188,7 @@ impl<T> Default for Limbo<T> {
 }
 
 impl<T> Limbo<T> {
-    /// Adds a thing that readers which pin from now on cannot reach.
+    /// Adds a thing that was unlinked: a reader that pins from now on cannot reach it.
     pub fn put(&mut self, thing: T) {
         self.open.push(thing);
     }

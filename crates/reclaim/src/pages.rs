@@ -7,24 +7,26 @@
 //! has as much memory as the budget counts.
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
-//! last regions become empty. The pool unmaps an empty region, except for the spare bytes it may
-//! keep: a flushed memtable then makes room for the next one without page faults. If memory is
-//! short, [`PagePool::trim`] returns whole system pages within free pages of used regions.
+//! last regions become empty. The pool unmaps an empty region, unless its free pages are within the
+//! spare bytes that the pool may keep. The memory of a flushed memtable then serves the next one
+//! without page faults. If memory is short, [`PagePool::trim`] returns to the system the system's
+//! pages that lie completely within free pages of regions in use.
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
 //! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
 //! So a pool that needs memory returns the same amount of the other pools' free memory to the
 //! system, except for a small slack.
 //!
-//! If a region is a small enough part of the budget (`LARGE_SHARE`), it is one huge page of the
-//! system. With small pages, nearly each cache line of a block that is read misses the processor's
-//! TLB. If the pool returns a part of a region to the system, the region stays in small pages,
-//! because the system would otherwise make it a huge page again, with memory that the budget does
-//! not count.
+//! The regions of a cache's pools are huge pages of the system, if the regions are a small enough
+//! part of the budget (`LARGE_SHARE`). In small pages, nearly each cache line of a block that is
+//! read misses the processor's TLB. Once a pool returns a part of such a region to the system, it
+//! excludes the region from huge pages: the system could make the region a huge page again, and so
+//! add memory that the budget does not count.
 //!
-//! Rejected: huge pages for memtables. The system clears two megabytes during a put, and may move
-//! other memory to obtain them in one piece. A thread has waited for a block that enters the cache
-//! anyway.
+//! Rejected: huge pages for memtables. At the first access to a region, the system clears two
+//! megabytes, and may first move other memory to obtain them in one piece. A put would wait for
+//! that. For a cache the delay matters less, because the thread has just waited for a device to
+//! read the block.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -47,9 +49,10 @@ use crate::loom_tracker::{LoomTracker, LoomTrackers};
 pub const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
-/// The largest share of a budget that may be unused memory of large pages.
+/// Large pages are used if the memory that they may leave unused is at most one in this many bytes
+/// of the budget.
 const LARGE_SHARE: usize = 64;
-/// The least number of large pages that an array must fill to use large pages.
+/// An array uses large pages if it fills at least this many.
 const LARGE_PAGES_MIN: usize = 4;
 /// The page size of the system, the unit in which it takes memory back.
 pub const SYSTEM_PAGE_BYTES: usize = 4 << 10;
@@ -80,18 +83,19 @@ struct State {
 struct Region {
     /// The start of its memory.
     memory: NonNull<u8>,
-    /// Returned to the system with the region. No page of the region is in use then: a page holds
-    /// its pool, and the pool drops a region before its own end only when the region is empty.
+    /// The mapping, which is unmapped when the region is dropped. No page of the region is in use
+    /// then: a page holds its pool, and the pool drops a region before its own end only when the
+    /// region is empty.
     mapping: MmapMut,
     /// The offset of the region in the mapping.
     begin: usize,
     /// Whether it should be a large page.
     large: bool,
-    /// Pages that were returned and have memory of the system.
+    /// Free pages that have memory of the system.
     free: Vec<u32>,
-    /// Pages that were returned and whose inside the system has taken back.
+    /// Free pages whose inside was returned to the system ([`inside`]).
     hollow: Vec<u32>,
-    /// The first page that was never handed out; all later ones were not either.
+    /// The first page that was never handed out. No page after it was.
     fresh: u32,
     /// The trackers of pages.
     trackers: LoomTrackers,
@@ -144,7 +148,7 @@ impl Region {
         }
     }
 
-    /// Returns the inside of a free page to the system. Returns how many bytes the system took.
+    /// Gives the inside of a free page back to the system. Returns how many bytes the system took.
     fn hollow_out(&mut self, page: u32, page_bytes: usize) -> usize {
         let inside = inside(page, page_bytes);
         if std::mem::take(&mut self.large) {
@@ -357,7 +361,8 @@ pub struct PagePools {
     slack_bytes: usize,
 }
 
-/// The share of the budget that free pages may take although other pools could use it.
+/// Free pages may take one in this many bytes of the budget although other pools could use the
+/// memory.
 const SLACK_SHARE: usize = 64;
 
 impl PagePools {
@@ -374,7 +379,7 @@ impl PagePools {
         PagePools { pools: pools.collect(), slack_bytes: budget.limit() / SLACK_SHARE }
     }
 
-    /// A page of which `len` bytes fill more than half, if there are pages of such a size.
+    /// A page with room for `len` bytes, if there is a size of which they fill more than half.
     fn take(&self, len: usize) -> Option<Page> {
         let pool = self.for_bytes(len)?;
         let (page, grows) = pool.take_telling();
@@ -409,7 +414,8 @@ impl PagePools {
         given
     }
 
-    /// The pool of whose pages `len` bytes fill more than half, if there is one.
+    /// The pool with the smallest pages that have room for `len` bytes, if the bytes fill more than
+    /// half of a page.
     fn for_bytes(&self, len: usize) -> Option<&PagePool> {
         let fits = self.pools.iter().find(|pool| len <= pool.page_bytes());
         fits.filter(|pool| len > pool.page_bytes() / 2)
