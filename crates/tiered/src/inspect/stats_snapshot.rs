@@ -3,11 +3,12 @@
 //! engine reads it.
 //!
 //! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`). It writes
-//! under another name and renames, without a sync. If writes to other files were lost, a sync here
-//! could be the call that learns of it, and would ignore it; then no sync of the writer whose edit
-//! or extent was lost would fail (DISK-5 of `storage::disk`). A crash leaves the previous file, the
-//! new one, or bytes that fail the checksum. A missing, torn or damaged file, and a file of another
-//! version, all count as no statistics.
+//! under another name and renames the file, without a sync. A sync here could be the one call to
+//! which the system reports that an edit or extent was lost (DISK-5 of `storage::disk`). This
+//! writer would ignore the failure, and the writer of the edit or extent would not learn of it.
+//!
+//! A crash leaves the previous file, the new one, or bytes that fail the checksum. A missing, torn
+//! or damaged file, and a file of another version, all count as no statistics.
 //!
 //! # Format
 //! Integers are little-endian. The file `recent` in the data folder:
@@ -33,7 +34,7 @@
 //! | 4 + n | the last one |
 //! | 4 | CRC32C of all before |
 //!
-//! The counts must account for every byte; otherwise the file is damaged.
+//! A file with bytes that the counts do not account for is damaged.
 
 use std::path::Path;
 use std::time::Duration;

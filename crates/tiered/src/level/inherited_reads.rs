@@ -1,4 +1,4 @@
-//! The slices that a compaction writes inherit the reads of the slices that they replace
+//! The slices that a compaction writes inherit the read counts of the slices that they replace
 //! (TEMPERATURE-4).
 
 use std::ops::Range;

@@ -16,7 +16,7 @@
 //!   number of extents: the first copies one pointer for each table, the second needs a few syncs.
 //! - **MANIFEST-4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force
 //!   has all edits that were recorded until then.
-//! - **MANIFEST-5 (a failed rewrite).** On a full disk the file in force stays, edits go on, and
+//! - **MANIFEST-5 (a failed rewrite).** On a full disk the file in force stays, edits continue, and
 //!   another rewrite begins once the file has grown by half. After any other failure MANIFEST-2
 //!   holds, and no recorded edit is lost.
 //! - **MANIFEST-6 (opening).** The state that an opening has read survives any crash, because the

@@ -23,10 +23,11 @@
 //! The manifest writes and syncs a record with edits, and then writes and syncs a *seal*, a record
 //! without edits. Only then does the engine act on the edits. So:
 //!
-//! - A bad record with a valid one anywhere after it was once durable, because the later one was
-//!   written after its sync. So it is damage: the opening fails, and names file and offset.
-//! - A bad record without a valid one after it was never acted upon, because its seal was not
-//!   written. It is the torn tail of an append that a crash cut short, and is discarded.
+//! - A bad record with a valid one anywhere after it was once durable, because the later record was
+//!   written after the sync of the earlier one. So the bad record is damage: the opening fails, and
+//!   names file and offset.
+//! - A bad record without a valid one after it was never acted upon, because its seal is not
+//!   durable. It is the torn tail of an append that a crash cut short, and is discarded.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

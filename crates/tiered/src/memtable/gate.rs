@@ -76,10 +76,11 @@ impl Gate {
         self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
     }
 
-    /// Waits until all threads inside have left, one stripe after the other, while others enter. If
-    /// it returns `true`, every thread that entered has either left, and the caller sees what it
-    /// did, or entered so late that it sees what the caller did before the call. Returns `false` if
-    /// the gate is sealed, or a thread stays for long.
+    /// Waits until all threads inside have left, one stripe after the other, while others enter.
+    /// After a result of `true`, there are two kinds of threads: those that have left, whose
+    /// insertions the caller sees, and those that entered during the call or later, which see what
+    /// the caller did before the call. Returns `false` if the gate is sealed, or a thread stays for
+    /// long.
     ///
     /// It reads each word by adding zero, because a read-modify-write returns the latest value. A
     /// load could return an older one, and so miss a thread that has entered without seeing what

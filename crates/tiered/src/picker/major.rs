@@ -146,9 +146,9 @@ impl Chooser<'_> {
         u64::from(extent.meta.slots.count) * self.shape.extent_bytes
     }
 
-    /// The number of a slice's versions in Level2 that a merge would drop now. If no snapshot is
-    /// older than the slice's commits, only the newest version of each key is needed; otherwise the
-    /// count is zero. Tombstones count if nothing above may have older versions, unless a merge of
+    /// The number of a slice's versions in Level2 that a merge would drop now. It is zero if a
+    /// snapshot is older than one of the slice's commits. If none is, only the newest version of
+    /// each key is needed. Tombstones count if no slice above overlaps this one, unless a merge of
     /// their extent was tried without effect.
     fn stale_versions(&self, slice: &Slice) -> u64 {
         let (meta, counts) = (&slice.meta, &slice.meta.counts);

@@ -40,7 +40,7 @@ impl<'a> FragmentWalk<'a> {
         self.at = self.rest.next().map(|fragment| (fragment, &fragment.start));
     }
 
-    /// Skips what comes before a key; everything for `None`.
+    /// Skips the keys before a key, or all keys for `None`.
     fn pass(&mut self, key: Option<&'a Arc<[u8]>>) {
         let Some((fragment, start)) = self.at else { return };
         match key {

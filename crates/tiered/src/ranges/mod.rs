@@ -23,7 +23,7 @@
 //!   `csn` of the ranges that the snapshot sees. So a writer with an older snapshot learns of the
 //!   conflict, even if the key never had a version.
 //! - **RANGE-TOMBSTONE-2 (own commit).** `upto < csn`, so a range hides nothing of its own commit
-//!   or of a later one, in whatever order they are installed.
+//!   or of a later one, in whatever order the commits are installed.
 //! - **RANGE-TOMBSTONE-3 (installed after what it hides).** When a range is installed, every
 //!   version that it hides is already installed. So no version that is installed later is hidden by
 //!   it, even if the range was flushed meanwhile.
@@ -31,9 +31,9 @@
 //!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left. This
 //!   is the rule of any tombstone.
 //! - **RANGE-TOMBSTONE-5 (dropped).** A flush or compaction drops a version because of a range if
-//!   it would drop it because of a newer version of the key with the range's CSN. If every live
-//!   snapshot sees the range, no slice and no block with hidden versions passes unchanged. Slices
-//!   and blocks that have only hidden versions are dropped unread.
+//!   it would drop the version because of a newer version of the key with the range's CSN. If every
+//!   live snapshot sees the range, a compaction re-links no slice and carries no block that has
+//!   hidden versions. It drops slices and blocks that have only hidden versions unread.
 //! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
 //!   records the range.
 //! - **RANGE-TOMBSTONE-7 (no cost without ranges).** If there are no ranges, a read checks only one

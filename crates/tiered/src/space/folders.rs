@@ -173,8 +173,7 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
     let others = folders[1..].iter().map(|folder| disk.lock(&folder.dir));
     let locks = others.collect::<Result<_>>()?;
     if is_new || !fresh.is_empty() {
-        // Record the new largest number before any folder bears it. So after a crash no number is
-        // given to another folder.
+        // First, so that even after a crash no folder's number is given to another folder.
         write_record(disk, dir, &Record { last: record.last, ..old.clone() })?;
     }
     for (number, dir) in &fresh {

@@ -15,8 +15,8 @@
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the others goes back to the file system, wherever in a file they are, and is allocated
 //!   again before they are used.
-//! - **SPACE-6.** The manager does not record whether free slots have space. An opening assumes
-//!   that none has, and returns the space that an earlier process has left.
+//! - **SPACE-6.** No file records whether free slots have space. An opening assumes that none has,
+//!   and the engine then returns the space that an earlier process has left.
 //! - **SPACE-7.** The caller that returns space determines how much at once, because the file
 //!   system locks a file meanwhile, and readers of the file wait. Cutting off the end of a file
 //!   takes hardly any time once the space of its slots was returned.

@@ -1,4 +1,4 @@
-//! Gaps by themselves: one thread, each step where the test wants it.
+//! Gaps without concurrency: one thread takes each step at the point that the test chooses.
 
 use std::sync::Arc;
 

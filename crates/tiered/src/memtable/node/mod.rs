@@ -17,11 +17,12 @@
 //!   the order (Acquire) sees every slot that the order names, and no insertion changes these
 //!   slots.
 //! - A split removes slots from the order, and a later insertion may write to them while a slow
-//!   reader still reads them under the old order. The reader loads the count of splits before and
-//!   after, and if the count has changed, it discards the values and retries. It cannot miss the
-//!   change: the store that releases the split's lock raises the count, so the count is raised
-//!   before a freed slot is written. Reading a changing slot is harmless: entries and heads are
-//!   atomics, and every entry that was ever in a slot remains valid memory of the same type.
+//!   reader still reads them under the old order. The reader loads the count of splits before it
+//!   loads the order, and again after it has read the slots. If the count has changed, the reader
+//!   discards the values and retries. It cannot miss the change: the split raises the count by the
+//!   store that releases its lock, so before an insertion can write a freed slot. To read a slot
+//!   that is being written is harmless: entries and heads are atomics, and every entry that was
+//!   ever in a slot remains valid memory of the same type.
 //! - The prefix changes only while no slot is occupied. A reader whose order names no slot does not
 //!   use the prefix. A reader whose order names slots may read a changing prefix only if a split
 //!   has since removed all of them. Then the count of splits has changed, so it retries.
