@@ -126,7 +126,8 @@ impl Pin<'_> {
     fn enter(&mut self) {
         self.side = self.epochs.side.load(Ordering::Relaxed) as u32;
         let one = 1 << (self.side * INSIDE_BITS);
-        // Acquire: what was unlinked before this stripe was checked cannot be found.
+        // Acquire: this reader cannot find an object that was unlinked before a check of the stripe
+        // that found no readers.
         self.epochs.stripes[self.stripe].0.fetch_add(one, Ordering::Acquire);
     }
 
@@ -212,7 +213,7 @@ impl<T> Limbo<T> {
         self.len() == 0
     }
 
-    /// Moves what no reader can reach any more into `out`.
+    /// Moves the things that no reader can reach any more into `out`.
     pub fn release(&mut self, epochs: &Epochs, out: &mut Vec<T>) {
         while !self.is_empty() {
             if self.closing.is_empty() {

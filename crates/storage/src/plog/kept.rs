@@ -7,8 +7,8 @@
 //! file.
 //!
 //! A crash may undo a rename that was not synced (DISK-4). The segment is then in the redo log
-//! again, and the engine is asked again before the next cut. [`KeptSegments::open`] finds the
-//! segment in either case.
+//! again, and the next cut asks the engine again whether to keep it. [`KeptSegments::open`] finds
+//! the segment in either case.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

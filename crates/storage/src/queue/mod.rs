@@ -80,7 +80,7 @@
 //! # const EXTENT: usize = 8192;
 //! const WRITE: u64 = 1 << 63;
 //!
-//! /// Gives back what has come: an input, by its place, or the buffer of an output.
+//! /// Waits for an operation, and keeps its buffer: an input by its place, an output's for reuse.
 //! fn take(
 //!     queue: &mut dyn IoQueue,
 //!     inputs: &mut BTreeMap<u64, AlignedBuffer>,
@@ -102,7 +102,7 @@
 //!     let mut ahead = from.iter().zip(0..);
 //!     for place in 0..from.len() as u64 {
 //!         let mut merged = loop {
-//!             // Reads ahead as far as half of the queue goes, then waits for what comes first.
+//!             // Read ahead with half of the queue, then wait for any operation.
 //!             while queue.in_flight() + inputs.len() < queue.depth() / 2 {
 //!                 let Some(((file, offset), place)) = ahead.next() else { break };
 //!                 let buffer = spare.pop().unwrap_or_else(|| AlignedBuffer::with_capacity(EXTENT));
