@@ -7,7 +7,7 @@ use super::Chooser;
 use crate::level::Slice;
 use crate::temperature::{COLD, HOT, REGIONS, Temperature, blocks_of};
 
-/// A piece is worth cutting its slice in two from one in this many bytes of an extent on.
+/// A piece is worth a cut of its slice if it has at least one in this many bytes of an extent.
 const PIECE_SHARE: u64 = 16;
 
 /// Costs up to this many times the least one count as equal to it.

@@ -215,8 +215,9 @@ impl Shape {
         share.min(self.above_most(levels) / 3).max(self.level0_bytes)
     }
 
-    /// The ceiling on the bytes of Level0 and Level1 together. It does not apply to what each of
-    /// them may always hold, and there is none while Level2 is empty: then no row is stored twice.
+    /// The ceiling on the bytes of Level0 and Level1 together. It does not apply to the bytes that
+    /// each of them may always hold. There is none while Level2 is empty, because then it has no
+    /// rows that they replace.
     fn above_most(&self, levels: &Levels) -> u64 {
         match levels.level2.bytes() {
             0 => u64::MAX,

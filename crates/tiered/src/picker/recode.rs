@@ -19,8 +19,8 @@ use crate::level::{Levels, Run};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// Compressing a resting sub-table's bytes above Level2 is worth the work from one in this many of
-/// all its bytes on.
+/// Compressing the bytes of a resting sub-table above Level2 is worth the work if they are at least
+/// one in this many of all its bytes.
 const SHARE_AT_REST: u64 = 10;
 
 /// Whether so much of a sub-table is above Level2 and not compressed with this coding that

@@ -70,15 +70,15 @@ impl Node {
         self.order.store(order.0, Ordering::Release);
     }
 
-    /// Whether heads are nearly too short to distinguish the keys: two of them differ only in the
-    /// last byte.
+    /// Whether heads are nearly too short to distinguish the keys: two of them differ in no byte
+    /// but the last.
     fn is_tight(&self, order: Order) -> bool {
         let head = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
         (1..order.len()).any(|rank| head(rank - 1) ^ head(rank) < 1 << 8)
     }
 
     /// The length of a prefix for keys in this range: as many bytes as they share, but not more
-    /// than are needed so that heads reach the ends of the keys.
+    /// than a head needs to reach the end of the longer key.
     fn prefix_for(least: &[u8], most: &[u8]) -> usize {
         common(least, most).min(least.len().max(most.len()).saturating_sub(HEAD_BYTES))
     }
