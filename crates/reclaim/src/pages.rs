@@ -7,10 +7,10 @@
 //! has as much memory as the budget counts.
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
-//! last regions become empty. The pool unmaps an empty region, unless its free pages are within the
-//! spare bytes that the pool may keep. The memory of a flushed memtable then serves the next one
-//! without page faults. If memory is short, [`PagePool::trim`] returns to the system the system's
-//! pages that lie completely within free pages of regions in use.
+//! last regions become empty. The pool unmaps an empty region, unless all free pages of the pool
+//! are within the spare bytes that it may keep. Because of these, the memory of a flushed memtable
+//! serves the next one without page faults. If memory is short, [`PagePool::trim`] returns to the
+//! system the system's pages that lie completely within free pages of regions in use.
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
 //! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
