@@ -1,4 +1,4 @@
-//! Bodies of blocks: consecutive entries, and a trailer.
+//! The bodies of blocks: consecutive entries, and a trailer with their number.
 
 use std::cmp::Ordering;
 
@@ -76,8 +76,9 @@ impl BodyTrailer {
         Ok(self)
     }
 
-    /// Checks that all entries lie inside and in order. `note` receives the number of each entry,
-    /// its beginning, and that of its key. A read that misses spends much of its time here.
+    /// Checks that all entries lie inside the body and in order. `note` receives the number of each
+    /// entry, the offset of the entry, and the offset of its key. A read that misses the cache
+    /// spends much of its time here.
     pub(super) fn check<'a>(
         &self,
         entries: &'a [u8],
@@ -123,8 +124,8 @@ impl BodyTrailer {
     }
 }
 
-/// Compares two keys. They usually differ late and within a few bytes, for which a call takes
-/// longer than the comparison.
+/// Compares two keys. Keys usually differ late and within a few bytes. For such keys, a call of the
+/// general comparison takes longer than this loop.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (words, _) = a.as_chunks();
@@ -165,10 +166,10 @@ pub(crate) enum PartMatch<'a> {
     Nothing,
 }
 
-/// Looks up the version of a key that a snapshot sees in some entries of a block. They include all
-/// of the block's versions of each of their keys. Returns `None` if more of the block is needed, or
-/// if the bytes are not entries. The key may be before the entries of a part that is not the first,
-/// and after the entries of any part.
+/// Looks up the version of a key that a snapshot sees in a part of a block. The part has all of the
+/// block's versions of each of its keys. Returns `None` if the answer needs more of the block, or
+/// if the bytes are not entries. The key may be before the first entry of a part that is not the
+/// block's first, and after the last entry of any part.
 pub(crate) fn search_part<'a>(
     mut entries: &'a [u8],
     csn_bytes: u8,
@@ -190,8 +191,8 @@ pub(crate) fn search_part<'a>(
     None
 }
 
-/// The entry that begins here. Reads and scans spend most of their time here, and most lengths have
-/// one or two bytes.
+/// The entry that begins here. Gets and scans spend most of their time here. Most lengths take one
+/// or two bytes, so these are read without a general varint reader.
 #[inline]
 pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
     if let Some((key_len, rest)) = short_varint(bytes)
@@ -213,8 +214,8 @@ pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) 
     next_entry(bytes, csn_bytes).expect("a block's entries are checked when it is opened")
 }
 
-/// Of the entry that begins here: the offset and length of its key, the CSN, and the value's length
-/// plus one, or 0 for a tombstone.
+/// Reads the entry that begins here. Returns the offset and length of its key, its CSN, and the
+/// length of its value plus one (0 for a tombstone).
 #[inline(always)] // Most of a scan's step. A call would return the result in memory.
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     // Usually each length has one byte.

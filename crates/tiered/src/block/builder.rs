@@ -1,4 +1,4 @@
-//! Building blocks from sorted entries, with their properties.
+//! Builds blocks from sorted entries, with the counts and filters of each block.
 
 use spillway_reclaim::pages::PAGE_ALIGN;
 
@@ -13,8 +13,8 @@ use crate::filter::{self, FilterKind};
 /// block before it, if there is one.
 pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
 
-/// Bytes in memory of a block with a body of this many bytes and entries, as [`super::Block`] has
-/// them.
+/// Bytes in memory of a block with a body of this many bytes and entries, laid out as in
+/// [`super::Block`].
 fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
     (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + block_search::bytes_of(entries)
 }
@@ -22,7 +22,7 @@ fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
 /// A block that has no place in an extent yet. Its frame has no checksum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuiltBlock {
-    /// A frame without its checksum.
+    /// The frame, without its checksum.
     pub frame: Vec<u8>,
     /// Its first key.
     pub first: Box<[u8]>,
@@ -67,7 +67,7 @@ impl Open {
         memory_bytes(self.body.len() + TRAILER_BYTES, self.entries)
     }
 
-    /// Bytes it would have with another entry.
+    /// Bytes that the block would have with this entry added.
     fn bytes_with(&self, entry: &Entry<'_>) -> usize {
         let wider = csn_bytes(entry.csn).saturating_sub(self.csn_bytes);
         let entries = self.body.len() + usize::from(wider) * self.entries;
@@ -87,7 +87,7 @@ impl Open {
         }
     }
 
-    /// Adds an entry. `begins` is whether no version of its key came before.
+    /// Adds an entry. `begins` says that no earlier version of its key was added.
     fn push(&mut self, entry: &Entry<'_>, begins: bool) {
         if self.is_empty() {
             self.first.clear();
@@ -117,7 +117,7 @@ impl Open {
         next.widen(csn_bytes);
         self.body.extend_from_slice(&next.body);
         self.entries += next.entries;
-        // The hash of a key that continues in it occurs twice, which is harmless.
+        // If a key continues in the next block, its hash occurs twice, which is harmless.
         self.hashes.extend_from_slice(&next.hashes);
         self.last.clone_from(&next.last);
         self.counts.add(&next.counts);
@@ -148,12 +148,12 @@ impl Open {
     }
 }
 
-/// Builds blocks from sorted entries. Only a single block may be small: otherwise, a small rest at
-/// the end goes into the block before it.
+/// Builds blocks from sorted entries. Only a sole block may be small. If there are several blocks,
+/// a small rest at the end goes into the block before it.
 pub(crate) struct BlockWriter {
     block_bytes: usize,
     open: Open,
-    /// A full block that is kept back until the next one is not small.
+    /// A full block that is kept back until the next block is known not to be small.
     held: Open,
     blocks: Vec<BuiltBlock>,
 }

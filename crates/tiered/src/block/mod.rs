@@ -17,14 +17,14 @@
 //!            bytes of a CSN (u8)
 //! ```
 //!
-//! The checksum covers the identity of the frame (table, extent and offset), so a frame that was
-//! written to, or read from, another frame's place counts as damage. A compaction that carries a
-//! block to another extent verifies its checksum first, and then computes a new one.
+//! The checksum covers the identity of the frame: table, extent and offset. So a frame that was
+//! written to, or read from, the place of another frame counts as damage. A compaction that carries
+//! a block to another extent first verifies the old checksum, and then computes a new one.
 //!
 //! Entries are ordered by key, and the versions of one key from newest to oldest. A block is
-//! checked as a whole when it is read from a device: after that, every entry is known to lie inside
-//! the block and in order. The check also builds the search nodes ([`crate::block_search`]) behind
-//! the body, which have the offsets of the entries. With these nodes, a search, or a step in either
+//! checked once, when it is read from a device. From then on, all its entries are known to lie
+//! inside the block and in order. The check also stores the offsets of the entries in search nodes
+//! ([`crate::block_search`]) behind the body. With the offsets, a search, or a step in either
 //! direction, reads only the entries that it compares.
 
 mod body;
@@ -51,11 +51,11 @@ pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 
-/// Bytes in memory of a full block: its frame and body, and the nodes over its keys. It is a whole
-/// number of system pages, which the system can take back one by one.
+/// Bytes in memory of a full block: its frame with the body, and the search nodes over its keys. It
+/// is a whole number of system pages, so the system can take back the memory of each block.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
-/// As [`BLOCK_BYTES`], for blocks of Level0 and Level1. A read there needs few rows, and the other
-/// rows of the block only take memory.
+/// As [`BLOCK_BYTES`], for blocks of Level0 and Level1. A read needs few rows of these levels, so
+/// the other rows of a larger block would only take memory.
 pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
 /// The bytes of a frame in addition to its body.
 pub(crate) const FRAME_BYTES: usize = 12;
@@ -65,10 +65,11 @@ const CHECKSUM_AT: usize = 8;
 /// The bytes that the checksum covers before a frame's body: the frame's identity, and the bytes
 /// before the checksum.
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
-/// How far ahead of a walk memory is prefetched: about the bytes that memory delivers during one
+/// How many bytes ahead of a walk memory is prefetched: about as many as memory delivers during one
 /// cache miss.
 const AHEAD_BYTES: usize = 2048;
-/// The same in rows, for rows so long that a walk does not read most of their bytes.
+/// How many rows ahead memory is prefetched if rows are so long that a walk skips most of their
+/// bytes.
 const AHEAD_ROWS: usize = 4;
 /// The approximate bytes of a row's lengths, its CSN and a short key.
 const ROW_HEAD_BYTES: usize = 24;
@@ -205,9 +206,9 @@ pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
 /// How a block is searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BlockSearch {
-    /// By nodes over its keys, which are compared this way.
+    /// By nodes over its keys, whose heads are compared this way.
     Nodes(Way),
-    /// By binary search over the keys, with which nodes are compared.
+    /// By binary search over the keys. Benchmarks compare the nodes with it.
     Halving,
 }
 
@@ -224,14 +225,15 @@ pub(crate) struct Decoding<'a> {
     pub(crate) dictionaries: &'a Dictionaries,
     /// The memory of blocks.
     pub(crate) pages: &'a PagePools,
-    /// The most bytes of its body; called only if the body is coded.
+    /// Returns the largest allowed length of the body; called only if the body is coded.
     pub(crate) body_bytes_max: &'a dyn Fn() -> usize,
     pub(crate) search: BlockSearch,
 }
 
 /// A block in memory, checked.
 pub(crate) struct Block {
-    /// An uncompressed frame, or a body after the same number of unused bytes; then the nodes.
+    /// An uncompressed frame, or as many unused bytes as a frame's header has and a decoded body;
+    /// then the nodes.
     memory: Buffer,
     /// The offsets at which the entries, the body, and the gap before the nodes end.
     entries_end: u32,
@@ -314,7 +316,7 @@ impl Block {
         Block::of_memory(memory, pages, decoding.search)
     }
 
-    /// Opens a frame that was just built, and has no place and no checksum yet.
+    /// Opens a frame that was just built, and has no offset in an extent and no checksum yet.
     ///
     /// # Errors
     /// As [`Block::open`], if the bytes are not a frame.
@@ -336,7 +338,7 @@ impl Block {
             BlockSearch::Halving => Way::Scalar,
         };
         // First record where entries and their keys begin. The common prefix of the keys is known
-        // only once the last one was found.
+        // only when the last key has been read.
         let places = Nodes::new(trailer.entries, &[], &[], way);
         let checked = trailer.check(entries, |index, at, key_at| {
             places.set(behind, index, at as u32, key_at as u32);
@@ -346,8 +348,8 @@ impl Block {
         let nodes = Nodes::new(trailer.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
-            // Bytes after a shorter key are not part of its head. The bytes at the end of the body
-            // are more than a head has.
+            // The bytes after a shorter key are not part of its head. The read of four bytes stays
+            // inside the body, because the trailer is longer than a head.
             rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
                 let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
                 nodes.fill(behind, |_, key_at| {
@@ -361,7 +363,8 @@ impl Block {
                 nodes.fill(behind, |at, _| nodes.head(key(at)));
             }
         }
-        // Rows of a block are mostly of similar size, so a row begins about there.
+        // Most rows of a block have similar lengths, so a row begins near each multiple of the
+        // average.
         let row = trailer.entries_bytes / trailer.entries.max(1);
         let ahead = if row > 2 * prefetch::LINE_BYTES { AHEAD_ROWS * row } else { AHEAD_BYTES };
         let [entries_end, body_end, nodes_at, ahead] =
@@ -445,17 +448,17 @@ impl Block {
         self.row_at(self.place(index))
     }
 
-    /// The beginning of the entry after this one, which exists. The caller will continue, and each
-    /// entry's beginning depends on the entry before, so this prefetches memory ahead. Otherwise
-    /// the processor would wait for one cache line after the other.
+    /// The position of the entry after this one, which must exist. A walk finds each entry through
+    /// the one before, so the processor would wait for one cache line after the other. This
+    /// prefetches memory ahead, because the caller will continue.
     #[inline(always)]
     pub(crate) fn row_after(&self, row: &EntryPosition) -> EntryPosition {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
 
-    /// The beginning of the entry before the one of this index, which exists. The caller will
-    /// continue.
+    /// The position of the entry before the one of this index, which must exist. The caller will
+    /// continue, so this prefetches memory ahead.
     #[inline(always)]
     pub(crate) fn row_before(&self, index: usize) -> EntryPosition {
         let at = self.place(index - 1);
@@ -463,7 +466,8 @@ impl Block {
         self.row_at(at)
     }
 
-    /// Prefetches the first rows of a walk from an entry, which no step prefetches.
+    /// Prefetches the first rows of a walk from an entry. The steps of the walk prefetch only later
+    /// rows.
     #[inline]
     pub(crate) fn expect_rows(&self, entry: usize, direction: Direction) {
         let rows = match direction {
@@ -473,7 +477,7 @@ impl Block {
         rows.for_each(|row| Block::ask_for_row(self.memory.as_ptr().wrapping_add(self.place(row))));
     }
 
-    /// Prefetches what a step reads of a row that may begin there: its lengths, and the key after
+    /// Prefetches what a step reads of a row that begins about here: its lengths, and the key after
     /// them.
     #[inline(always)]
     fn ask_for_row(at: *const u8) {

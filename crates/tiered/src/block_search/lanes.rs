@@ -1,5 +1,5 @@
-//! Compares all heads of a node at once with AVX-512, AVX2 or NEON, or one by one if the processor
-//! has none of them.
+//! Compares all heads of a node at once with AVX-512, AVX2 or NEON. If the processor has none of
+//! these, it compares them one by one.
 #![allow(unsafe_code)] // A leaf: vector instructions, if the processor is known to have them.
 
 /// Heads of a node of the root.
@@ -13,7 +13,7 @@ type LeafBytes = [u8; LEAF_HEADS * 4];
 /// How nodes are searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// Head by head, with which the others are compared.
+    /// Head by head. Benchmarks and tests compare the other ways with it.
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -23,7 +23,8 @@ pub(crate) enum Way {
     Neon,
 }
 
-/// Counts the heads of an ascending list that are below a head, and those that are not above it.
+/// Counts the heads of an ascending list that are below a given head, and those that are not above
+/// it.
 pub(super) trait Lanes: Copy {
     fn of_node(self, heads: &NodeBytes, head: u32) -> (usize, usize);
     fn of_leaf(self, heads: &LeafBytes, head: u32) -> (usize, usize);

@@ -2,23 +2,26 @@
 //! in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key
 //! Comparison").
 //!
-//! A binary search loads an offset and a key for each halving: some fourteen cache lines in a block
-//! of a hundred rows, and each load depends on the one before. Here the compared data lies
-//! together. All keys begin with the same *prefix*. The next four bytes of a key, as a number, are
+//! A binary search loads an offset and a key in each step: some fourteen cache lines in a block of
+//! a hundred rows, and each load depends on the one before. The nodes keep the compared data
+//! together, so a search loads few lines.
+//!
+//! All keys of a block begin with the same *prefix*. The next four bytes of a key, as a number, are
 //! its *head*. A *leaf* is one cache line for eight consecutive keys: their heads, and a word with
 //! the offset of each key. The *root* has the first head of each leaf, in nodes of sixteen heads,
 //! one cache line each.
 //!
-//! A block of the usual size has a few root nodes, and the search compares all of them, because
-//! these loads do not depend on each other. If there are more than eight root nodes, nodes above
-//! them have the first head of each. One comparison searches all heads of a node. The search
-//! compares keys only where heads are equal.
+//! A block of the usual size has a few root nodes. The search compares all of them, because these
+//! loads do not depend on each other. If there are more than eight root nodes, a layer of nodes
+//! above them has the first head of each. SIMD instructions compare all heads of a node at once.
+//! The search compares whole keys only where heads are equal.
 //!
-//! The nodes are built when a block enters memory, because the check of the block reads all keys
-//! then. They are not stored. So blocks on disk stay small, and blocks of every format version have
-//! nodes. The blog stores the nodes; but then a compaction could not carry, cut or encode a block
-//! without rebuilding its nodes. In memory the nodes take eight bytes for each key, half of which a
-//! binary search needs as well, and half a byte for the root.
+//! The nodes are not stored on disk. They are built when a block enters memory, because the check
+//! of the block reads all keys at that moment. So blocks on disk stay small, and blocks of every
+//! format version have nodes. X-Engine stores its nodes, but then a compaction could not carry, cut
+//! or encode a block without rebuilding its nodes. In memory, a leaf takes eight bytes for each
+//! key. Four of them are the offset, which a binary search needs as well. The root takes half a
+//! byte for each key.
 //!
 //! # Guarantees
 //! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any
@@ -26,9 +29,9 @@
 //! - **BLOCK-SEARCH-2.** All [`Way`]s return the same result.
 //! - **BLOCK-SEARCH-3.** Nodes over a number of keys take [`bytes_of`] that number. They hold no
 //!   addresses, so they can be moved as bytes.
-//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] passes a leaf, or none, to its caller. If it passes a
-//!   leaf, the leaf's first key is below the given key, and no key behind the leaf is. If it passes
-//!   none, no key is below the given key, or all keys are.
+//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] passes at most one leaf to its caller. If it passes a
+//!   leaf, the first key of this leaf is below the given key, and no key after this leaf is below
+//!   it. If it passes no leaf, then either no key is below the given key, or all keys are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]
@@ -51,7 +54,7 @@ pub(crate) const LEAF_KEYS: usize = LEAF_HEADS;
 /// The bytes of a prefix that are kept in the nodes' description. A longer prefix is read from the
 /// first key.
 const PREFIX_BYTES: usize = 22;
-/// The most nodes of a root that a search reads one by one.
+/// The most root nodes that a search compares without a layer above them.
 const FLAT_NODES: usize = 8;
 /// The bytes of the layer above the nodes of a root.
 const fn above_bytes(nodes: usize) -> usize {
@@ -80,7 +83,7 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// The properties of nodes besides their bytes, which the owner of the keys keeps.
+/// The properties of nodes besides their bytes. The owner of the keys keeps them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nodes {
     keys: u32,
@@ -106,8 +109,9 @@ impl Nodes {
         Nodes { keys, root, leaves, prefix_bytes: prefix_bytes as u32, prefix, way }
     }
 
-    /// Fills in the heads; the words are set already. `head_of` returns the head ([`Nodes::head`])
-    /// of the key of a word. It also receives the number that [`Nodes::set`] stored with the word.
+    /// Fills in the heads; [`Nodes::set`] has stored the words. For each key, `head_of` receives
+    /// its word and the number that was stored with the word, and returns the key's head
+    /// ([`Nodes::head`]).
     ///
     /// # Panics
     /// When `bytes` does not have the length [`bytes_of`] the number of keys.
@@ -154,22 +158,23 @@ impl Nodes {
         self.keys as usize
     }
 
-    /// The offset of the word of a key's head.
+    /// The offset of the word of this key.
     #[inline]
     fn word_at(&self, index: usize) -> usize {
-        // It follows the words before it, and the heads of all leaves up to its own.
+        // The words of earlier keys come before it, and the heads of all leaves up to and with its
+        // own.
         let heads = (index / LEAF_HEADS + 1) * LEAF_HEADS;
         self.leaves as usize + (heads + index) * WORD
     }
 
-    /// The word of a key's head.
+    /// The word of this key.
     #[inline]
     pub(crate) fn word(&self, bytes: &[u8], index: usize) -> u32 {
         let at = self.word_at(index);
         u32::from_ne_bytes(bytes[at..at + WORD].first_chunk().copied().unwrap_or_default())
     }
 
-    /// Sets the word of a key's head, and stores a number for [`Nodes::fill`] in the place of the
+    /// Sets the word of this key, and stores a number for [`Nodes::fill`] in the place of the key's
     /// head.
     #[inline]
     pub(crate) fn set(&self, bytes: &mut [u8], index: usize, word: u32, noted: u32) {
@@ -193,7 +198,7 @@ impl Nodes {
         prefetch::line(bytes.as_ptr().wrapping_add(self.leaves as usize + leaf * LEAF_BYTES));
     }
 
-    /// The number of keys below `key`, which is its index, or where it would be inserted. `key_at`
+    /// The number of keys below `key`: the index of `key`, or where it would be inserted. `key_at`
     /// returns the key of an index.
     #[inline]
     pub(crate) fn seek<'k>(
@@ -205,8 +210,8 @@ impl Nodes {
         self.seek_told(bytes, key, key_at, |_| ())
     }
 
-    /// As [`Nodes::seek`]. The caller learns the leaf in which the search ends before the leaf is
-    /// read (BLOCK-SEARCH-4).
+    /// As [`Nodes::seek`]. Passes the leaf in which the search ends to `tell_leaf`, before it reads
+    /// the leaf (BLOCK-SEARCH-4).
     #[inline]
     pub(crate) fn seek_told<'k>(
         &self,
@@ -220,7 +225,7 @@ impl Nodes {
     }
 }
 
-/// A search, which can run in any way of comparing heads.
+/// A search, generic over the way in which heads are compared.
 struct NodeSearch<'a, F, T> {
     nodes: &'a Nodes,
     bytes: &'a [u8],
@@ -239,7 +244,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, 
         };
         let head = head_of(rest);
         let (below, upto) = self.leaves(lanes, head);
-        // Among leaves that begin with exactly this head, their keys decide.
+        // If several leaves begin with exactly this head, their first keys decide.
         let begins = below + self.ties(upto - below, |tie| (below + tie) * LEAF_HEADS);
         let Some(leaf) = begins.checked_sub(1) else { return 0 };
         (self.tell_leaf)(leaf);
@@ -255,8 +260,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, 
 }
 
 impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
-    /// The bytes of the key after the prefix. If it does not begin with the prefix, the error is
-    /// its order relative to all keys.
+    /// The bytes of the searched key after the prefix. If the key does not begin with the prefix,
+    /// the error is its order relative to all keys of the block.
     #[inline(always)]
     fn behind_prefix(&self) -> Result<&[u8], Ordering> {
         let len = self.nodes.prefix_bytes as usize;
@@ -268,7 +273,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         }
     }
 
-    /// The number of leaves that begin below a head, and of those that do not begin above it.
+    /// The number of leaves whose first head is below `head`, and of those whose first head is not
+    /// above it.
     #[inline(always)]
     fn leaves(&self, lanes: impl Lanes, head: u32) -> (usize, usize) {
         let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
@@ -290,7 +296,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
                 break;
             }
         }
-        // The last node that begins below the head. Later ones may only begin with it.
+        // The last node whose first head is below `head`. The next nodes may begin with an equal
+        // head.
         let mut number = begun.saturating_sub(1);
         let (below, mut upto) = self.root_node(lanes, number, head);
         let below = number * NODE_HEADS + below;
@@ -303,8 +310,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         (below, last)
     }
 
-    // No closures: the compiler turns them into functions that may not use the processor's vector
-    // instructions, and then calls a function for each instruction.
+    // No closures: the compiler would make them functions that may not use the processor's vector
+    // instructions, and would call a function for each instruction.
 
     /// The counts of the node that begins here.
     #[inline(always)]
@@ -323,7 +330,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         (below.min(known), upto.min(known))
     }
 
-    /// The number of keys, among keys with equal heads, that are below the searched key.
+    /// The number of keys below the searched key, among `ties` keys whose heads equal its head.
     #[inline(always)]
     fn ties(&self, ties: usize, index: impl Fn(usize) -> usize) -> usize {
         let (mut low, mut high) = (0, ties);
