@@ -1,5 +1,5 @@
-//! A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, hash- and
-//! space-efficient Bloom filters", 2007): all bits of a key lie in one 64-byte line.
+//! A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom
+//! filters", 2007): all bits of a key lie in one line of 64 bytes.
 //!
 //! The filter is a sequence of lines. Each line is eight little-endian words, and a key sets six of
 //! its 512 bits. With ten bits for each key, the false-positive rate is about 1 %.

@@ -1,20 +1,21 @@
-//! Filters over the distinct keys of a block: whether the block may have a key, and where its next
-//! key may be.
+//! Filters over the distinct keys of a block. A *point filter* (Bloom or ribbon) says whether the
+//! block may have a key. A *range filter* says where the block's next key may be.
 //!
 //! # Guarantees
 //!
 //! - **FILTER-1 (no key is missed).** There are no false negatives: a lookup returns `true` for
 //!   each key that the filter was built from.
-//! - **FILTER-2 (few others pass).** The false-positive rate is 1/128, whatever the keys are: the
-//!   filter depends only on hashes.
-//! - **FILTER-3 (it can always be built).** A filter can be built from any hashes, also equal ones,
-//!   in time and memory in proportion to their number.
-//! - **FILTER-4 (the same bytes for the same keys).** A filter is a function of the hashes, or of
-//!   the keys, in their order.
-//! - **FILTER-5 (any bytes can be asked).** A lookup in bytes that are not a filter returns some
-//!   result. In a filter of an unknown kind, it returns `true` for every key.
-//! - **FILTER-6 (no key is passed).** Between the position of a seek in a range filter and the
-//!   position that the seek returns, in either direction, the block has no key.
+//! - **FILTER-2 (few false positives).** The false-positive rate of a ribbon is 1/128, and that of
+//!   a Bloom filter is about 1 %. Both rates hold for any keys, because these filters depend only
+//!   on hashes. A range filter has no such bound: it depends on how evenly the keys are spread.
+//! - **FILTER-3 (it can always be built).** A point filter can be built from any hashes, also equal
+//!   ones, in time and memory in proportion to their number.
+//! - **FILTER-4 (the same bytes for the same keys).** The bytes of a point filter depend only on
+//!   the hashes and their order. The bytes of a range filter depend only on the keys.
+//! - **FILTER-5 (any bytes can be asked).** A lookup in bytes that are not a filter returns `true`
+//!   or `false`, and never panics. In a filter of an unknown kind, it returns `true` for every key.
+//! - **FILTER-6 (a seek skips no key).** A seek in a range filter, in either direction, returns a
+//!   position. Between the position where the seek began and this one, the block has no key.
 //!
 //! # Format
 //!
@@ -32,33 +33,35 @@
 //! # Why a ribbon, and why one for each block
 //!
 //! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021)
-//! takes 7.3 bits for each key of a block of 520 keys, and 9.6 for 30 keys. The Bloom filter took
-//! 10.9 and 17.3, because it consists of whole lines. The ribbon takes longer to build, 45 ns for
-//! each key instead of 5, and a lookup takes 18 ns instead of 6 to 12. `spillway-bench filters`
-//! measures both.
+//! takes 7.3 bits for each key in a block of 520 keys, and 9.6 in a block of 30 keys. A Bloom
+//! filter takes 10.9 and 17.3 bits, because it consists of whole 64-byte lines. The ribbon takes
+//! longer to build, 45 ns for each key instead of 5, and a lookup takes 18 ns instead of 6 to 12.
+//! `spillway-bench filters` measures both.
 //!
 //! Each block has its own filter, so that a compaction can carry the block into another extent
-//! without decoding it. Separate filters cost no memory: the fewer keys a ribbon has, the closer it
-//! comes to the lower bound, and one ribbon over the 60,000 keys of an extent is 1 % larger than
-//! those of its blocks of 520 keys. A filter over an extent, of any kind, would have to be rebuilt
-//! from keys that no compaction decodes.
+//! without decoding it. A filter over a whole extent would have to be rebuilt from all its keys,
+//! which such a compaction does not decode. Separate filters cost no memory: one ribbon over the
+//! 60,000 keys of an extent is 1 % larger than the ribbons of its blocks of 520 keys together,
+//! because a ribbon over more keys needs more spare slots.
 //!
 //! Rejected: a binary fuse filter (Graf, Lemire, 2022). For 520 keys it needs 1.43 slots of eight
 //! bits for each key (by its authors' rule for three slots a key; 1.42 with four). These are 11.4
-//! bits, and 9.0 only for millions of keys.
+//! bits, more than a Bloom filter takes. It takes 9.0 bits only for millions of keys.
 //!
 //! # Scans
 //!
 //! A scan uses the range filters of Level0 and Level1. Runs of these levels have few of a table's
-//! rows, and most runs have none of the rows that a short scan returns. Level2 has no range
-//! filters: nearly each scan finds rows there, and point reads need the memory of a byte for each
-//! key more. A block that is carried to Level2 without being decoded loses its range filter
+//! rows. Most runs have none of the rows that a short scan returns, and with the range filter the
+//! scan reads no block of such a run. Level2 has no range filters. Nearly each scan finds rows
+//! there, so a filter would save few reads, and it would take a byte of memory for each key from
+//! point reads. A block that is carried to Level2 without being decoded loses its range filter
 //! (`ExtentBuilder`).
 //!
-//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one prefix.
-//! The engine would need to know where a key's prefix ends. Each prefix takes as much as a key
-//! (14.6 bits for each entry of an index whose values differ, 8.0 if ten have the same;
-//! `spillway-bench filters`, "with prefixes"). A scan of any other range would gain nothing.
+//! Rejected: prefixes beside the keys in the point filters. A scan of all keys with one prefix
+//! could then skip a block, but a scan of any other range would gain nothing. The engine would need
+//! to know where a key's prefix ends. Each distinct prefix takes as much memory as a key: 14.6 bits
+//! for each entry of an index whose values differ, 8.0 if ten entries have the same value
+//! (`spillway-bench filters`, "with prefixes").
 
 mod bloom;
 mod range;
@@ -79,7 +82,7 @@ const RANGE: u8 = 128;
 /// A kind of filter of a block's keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterKind {
-    /// Ten bits a key, in lines of 64 bytes. A block has it if no ribbon can be built.
+    /// Ten bits a key, in lines of 64 bytes. A block has it if no ribbon could be built.
     Bloom,
     /// A little more than seven bits a key.
     Ribbon,
@@ -105,8 +108,8 @@ pub fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// The filter of keys with these hashes. If it cannot be a ribbon, which is very unlikely, it is a
-/// Bloom filter (FILTER-3).
+/// The point filter of keys with these hashes. In the very unlikely case that no ribbon can be
+/// built, it is a Bloom filter (FILTER-3).
 #[must_use]
 pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     let ribbon = match kind {
@@ -116,7 +119,7 @@ pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     ribbon.unwrap_or_else(|| [&[BLOOM], &*bloom::build(hashes)].concat())
 }
 
-/// A filter with a range filter before it, unless the range filter is empty.
+/// Puts a range filter before a point filter, unless the range filter is empty.
 pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
     if range.is_empty() {
         return filter;
@@ -128,7 +131,7 @@ pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
     both
 }
 
-/// The range filter, if there is one, and the filter without it. A truncated range filter counts as
+/// The range filter, if there is one, and the point filter. A truncated range filter counts as
 /// none.
 pub(crate) fn split_range(filter: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let Some((&RANGE, rest)) = filter.split_first() else { return (None, filter) };

@@ -1,23 +1,25 @@
-//! Range filters: where a block has keys within its key range, for scans that have not read the
+//! Range filters: where a block has keys within its key range. A scan asks the filter before it
+//! reads the block.
+//!
+//! The *head* of a key is its eight bytes behind the common prefix of the block's keys, as a
+//! number. The range from the first key's head to the last key's is divided into *cells* of equal
+//! width. One bit for each cell says whether the cell has a key. There are eight cells for each
+//! key, so the filter takes a byte for each key. A scan that enters the block's range gets the next
+//! cell with a key, and does not read the block before it reaches that cell. If a sub-level has a
+//! hundredth of a table's rows, about one in four scans of twenty rows has to read the sub-level's
 //! block.
 //!
-//! The range from a block's first key to its last is divided into *cells* of equal width, by the
-//! eight bytes behind the common prefix as a number. One bit for each cell says whether the cell
-//! has a key. There are eight cells for each key, so a key costs a byte. A scan that enters the
-//! range gets the next cell with a key, and does not read the block before it reaches that cell. If
-//! a sub-level has a hundredth of a table's rows, about one scan of twenty rows in four has to read
-//! its block.
+//! Published range filters (SuRF, Rosetta, bloomRF) say whether a range with two known ends has a
+//! key. A scan with a limit does not know its end. It needs the next position that may have a key,
+//! and a bitmap in key order gives this position in one step.
 //!
-//! Published range filters (SuRF, Rosetta, bloomRF) return whether a range with two known ends has
-//! a key. A scan with a limit does not know its end. It needs the next position that may have a
-//! key, and a bitmap in key order gives this in one step. A range filter saves most where keys are
-//! spread evenly. Where many keys share few cells, a scan that reaches such a cell reads the block,
-//! as without a filter.
+//! A range filter saves most where keys are spread evenly. Where many keys share few cells, a scan
+//! that reaches such a cell reads the block, as it would without a filter.
 
 /// Cells for each key.
 const CELLS_PER_KEY: usize = 8;
 
-/// The bytes after a prefix as a number. A smaller key never has a larger number.
+/// The head of a key. A smaller key never has a larger head.
 fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     let rest = key.get(prefix_bytes..).unwrap_or_default();
     let mut bytes = [0; size_of::<u64>()];
@@ -26,8 +28,8 @@ fn head(key: &[u8], prefix_bytes: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The position of a key between two others, if keys are spread evenly: 0 at or below the first, 1
-/// past the last.
+/// The position of a key between two others, if keys are spread evenly: 0 for a key at or below
+/// `first`, 1 for a key past `last`.
 pub(crate) fn place_between(first: &[u8], last: &[u8], key: &[u8]) -> f64 {
     if key <= first {
         return 0.0;
@@ -37,7 +39,7 @@ pub(crate) fn place_between(first: &[u8], last: &[u8], key: &[u8]) -> f64 {
     }
     let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     let [first, last, key] = [first, last, key].map(|key| head(key, prefix_bytes) as f64);
-    // Equal in the bytes that are compared, so somewhere between.
+    // If the heads are equal, the key lies somewhere between.
     if first < last { (key - first) / (last - first) } else { 0.5 }
 }
 
@@ -51,8 +53,8 @@ struct Cells {
 }
 
 impl Cells {
-    /// The number of cells from a block's first key to its last; `None` if these do not differ in
-    /// the bytes that count.
+    /// Divides the range from a block's first key to its last into cells; `None` if the two keys
+    /// have equal heads.
     fn of(first: &[u8], last: &[u8], cells: usize) -> Option<Cells> {
         let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let (base, end) = (head(first, prefix_bytes), head(last, prefix_bytes));
@@ -71,8 +73,8 @@ impl Cells {
     }
 }
 
-/// The filter of a block's keys, of which `distinct` are distinct. It is empty if a filter would
-/// exclude nothing.
+/// The filter of a block's keys, of which `distinct` are distinct. It is empty if a filter could
+/// not exclude anything.
 pub(crate) fn build<'a>(
     (first, last): (&[u8], &[u8]),
     distinct: usize,

@@ -1,18 +1,20 @@
 //! A standard ribbon filter (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and
 //! Xor", 2021, sections 2 and 3).
 //!
-//! There are slightly more *slots* than keys, each with seven bits that the builder has to find. A
-//! key's hash gives 64 consecutive slots, a choice of some of them, and a value of seven bits: the
-//! XOR of the chosen slots must equal the value. Each key thus gives one linear equation over a
-//! band of 64 slots, and a banded system is solved in nearly linear time. If the system has no
-//! solution, the builder tries another seed of the hash. After several failed seeds it also adds
-//! slots. A key that was not inserted satisfies its equation with probability 1/128.
+//! There are slightly more *slots* than keys. Each slot has seven bits, which the builder has to
+//! find. The hash of a key gives 64 consecutive slots, a choice of some of them, and a value of
+//! seven bits. The XOR of the chosen slots must equal the value. So each key gives one linear
+//! equation over a band of 64 slots, and such a banded system is solved in nearly linear time. A
+//! key that was not inserted satisfies its equation with probability 1/128.
 //!
-//! If there are at most 64 slots, each key may choose any of them.
+//! If the system has no solution, the builder tries another seed of the hash. After several failed
+//! seeds it also adds slots.
+//!
+//! If there are at most 64 slots, the choice of each key may be among all of them.
 //!
 //! # Format
-//! The number of slots is a multiple of eight. Their bits are stored as seven *columns*, each with
-//! one bit of every slot.
+//! The number of slots is a multiple of eight. The slots are stored as seven *columns*. A column
+//! has one bit of every slot.
 //!
 //! ```text
 //! for each 64 slots    seven little-endian words, one for each column: bit `i` belongs to slot `i`
@@ -20,7 +22,8 @@
 //! remaining slots      seven byte strings, one for each column, with one bit for each slot
 //! ```
 //!
-//! So the bytes that a lookup of a key reads lie together: at most 112 bytes.
+//! The slots of a key lie in at most two consecutive groups of 64 slots, so a lookup reads at most
+//! 112 consecutive bytes.
 
 /// Bits of a value.
 const COLUMNS: usize = 7;
@@ -32,7 +35,8 @@ const GROUP_BYTES: usize = COLUMNS * WORD_BYTES;
 pub(super) const SEED_MAX: u8 = 127;
 /// The number of seeds that are tried.
 const SEEDS: u8 = 64;
-/// A ribbon has one slot more than keys, and more after this many seeds have failed.
+/// A ribbon has spare slots beside one for each key: a 32nd of the number of keys, plus three. Each
+/// time that eight seeds have failed, it gets as many more.
 const SPARE_SHARE: usize = 32;
 const SEEDS_EACH: u8 = 8;
 const SPARE_LEAST: usize = 3;
@@ -64,7 +68,7 @@ impl Equation {
     }
 }
 
-/// Equations, each stored at its first slot, with which no other begins.
+/// The equations, each stored at its first slot. No two equations have the same first slot.
 struct Band {
     chosen: Vec<u64>,
     values: Vec<u8>,
@@ -95,8 +99,8 @@ impl Band {
         equation.value == 0
     }
 
-    /// Appends a solution. From the last slot on, the equation of each slot determines it from the
-    /// slots after it.
+    /// Appends a solution. It goes from the last slot to the first: the equation of a slot
+    /// determines the slot's bits from the slots after it.
     fn solve(&self, columns: &mut Vec<u8>) {
         let from = columns.len();
         columns.resize(from + self.chosen.len() / 8 * COLUMNS, 0);
@@ -135,7 +139,7 @@ fn parities(words: &[u64; COLUMNS], chosen: u64) -> u8 {
     const QUARTERS: u64 = 0x0000_FFFF_0000_FFFF;
     const EIGHTHS: u64 = 0x00FF_00FF_00FF_00FF;
     let [c0, c1, c2, c3, c4, c5, c6] = words.map(|word| word & chosen);
-    // They are combined in an order that leaves the bytes in the order of the words.
+    // The words are combined in an order that leaves the bytes in the order of the words.
     let (p0, p1) = (fold(c0, c4, 32, HALVES), fold(c2, c6, 32, HALVES));
     let (p2, p3) = (fold(c1, c5, 32, HALVES), fold(c3, 0, 32, HALVES));
     let (q0, q1) = (fold(p0, p1, 16, QUARTERS), fold(p2, p3, 16, QUARTERS));
@@ -163,7 +167,7 @@ pub(super) fn build(hashes: &[u64]) -> Option<Vec<u8>> {
     })
 }
 
-/// A word, padded with zeros past the end.
+/// The word at this offset, padded with zeros behind the end.
 #[inline]
 fn word(columns: &[u8], at: usize) -> u64 {
     if let Some(word) = columns.get(at..).and_then(<[u8]>::first_chunk) {
@@ -179,7 +183,8 @@ fn word(columns: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The word of a group, for each column. Behind the last slot it has bits that no key selects.
+/// The words of a group, one for each column. Bits behind the last slot are arbitrary, but no key
+/// chooses them.
 #[inline]
 fn group(columns: &[u8], number: usize) -> [u64; COLUMNS] {
     let from = number * GROUP_BYTES;
