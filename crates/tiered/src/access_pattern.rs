@@ -1,15 +1,15 @@
-//! The access pattern of a table, and the shape of Level0 that the engine derives from it (the 3D
-//! XPoint study, V-B).
+//! The access pattern of a table: mostly read, mostly written or mixed. The engine derives the
+//! shape of Level0 from it (the 3D XPoint study, V-B).
 //!
-//! A read visits each sub-level of Level0. A smaller memtable is flushed, and its memory freed,
-//! sooner. So a mostly read table has few, small sub-levels, and a mostly written table has smaller
-//! memtables.
+//! A mostly read table gets fewer sub-levels in Level0, and they hold fewer bytes, because a scan
+//! visits each sub-level. A mostly written table gets memtables of half the size, because the
+//! memory of a smaller memtable is free again sooner.
 //!
-//! The number of sub-levels alone changes little. Filters let point reads skip most sub-levels, so
-//! only scans gain by fewer: 11 instead of 14 us of processor time for 20 rows. The bytes that a
-//! compaction of Level0 rewrites depend on the bytes in Level0. The limit of Level0's bytes depends
-//! on the levels below (`picker`), and the part of the limit that a table may use depends on its
-//! access pattern.
+//! The number of sub-levels alone matters little. Filters let point reads skip most sub-levels.
+//! Only scans gain from fewer sub-levels: a scan of 20 rows takes 11 instead of 14 us of processor
+//! time. What matters is the bytes in Level0, because a compaction of Level0 rewrites them. So
+//! Level0 of a mostly read table may hold only a fixed number of bytes. Level0 of another table may
+//! also grow with the levels below it (`picker`).
 //!
 //! Reads and writes are sampled: each thread counts its own operations, and reports one in [`EACH`]
 //! to the table. So most reads write no cache line that other threads share.
@@ -20,11 +20,12 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 /// One in `EACH` reads and writes of a thread is counted. It is a prime, so the sample does not
 /// correlate with transactions.
 const EACH: u32 = 61;
-/// The counted reads and writes after which the table's use is judged, and the counts are halved:
-/// some 60,000 uses.
+/// The counted reads and writes after which the table's use is decided and the counts are halved:
+/// some 60,000 operations.
 const WINDOW: u32 = 1000;
-/// Shares of writes, in percent: below the first a table is mostly read, and below the second it
-/// stays so; from the third on it stays mostly written, and from the fourth on it becomes so.
+/// Shares of writes, in percent. A table becomes mostly read below the first share, and stays so
+/// below the second. It becomes mostly written at the fourth share or above, and stays so at the
+/// third or above.
 const READ_BELOW: u32 = 20;
 const STAYS_READ_BELOW: u32 = 30;
 const STAYS_WRITTEN_FROM: u32 = 60;
@@ -45,7 +46,7 @@ pub enum TableUse {
 impl TableUse {
     const ALL: [TableUse; 3] = [TableUse::MostlyWritten, TableUse::Mixed, TableUse::MostlyRead];
 
-    /// The next use of a table whose use was this one and of whose uses `written` percent are
+    /// The next use of a table that has this use now, if `written` percent of its operations are
     /// writes.
     fn with(self, written: u32) -> TableUse {
         match self {
@@ -77,7 +78,7 @@ pub(crate) fn is_sample() -> bool {
 pub(crate) struct AccessPattern {
     reads: AtomicU32,
     writes: AtomicU32,
-    /// Its [`TableUse`] as a number.
+    /// The table's [`TableUse`] as a number.
     used_for: AtomicU8,
 }
 
@@ -92,7 +93,7 @@ impl AccessPattern {
         is_sample() && self.count_read()
     }
 
-    /// As [`AccessPattern::read`], for a read that is known to be in the sample.
+    /// As [`AccessPattern::read`], for a read that [`is_sample`] has already selected.
     pub(crate) fn count_read(&self) -> bool {
         self.count(&self.reads)
     }
@@ -105,7 +106,7 @@ impl AccessPattern {
     #[cold]
     fn count(&self, of: &AtomicU32) -> bool {
         of.fetch_add(1, Ordering::Relaxed);
-        // Two threads may judge at the same time, which is harmless.
+        // Two threads may decide at the same time, which is harmless.
         let reads = self.reads.load(Ordering::Relaxed);
         let writes = self.writes.load(Ordering::Relaxed);
         let all = reads + writes;

@@ -1,12 +1,12 @@
-//! Reads and writes that overlap with the merge of a flush or compaction (X-Engine, section 3.3.2,
-//! "Asynchronous I/O").
+//! The reads and writes of flushes and compactions, which overlap with the merge (X-Engine, section
+//! 3.3.2, "Asynchronous I/O").
 //!
 //! The reads and writes bypass the page cache and use buffers of the flush or compaction. A
-//! compaction reads everything once, and would only evict other pages from the page cache.
+//! compaction reads each byte once, so its pages would only evict pages that are used again.
 //!
-//! Without overlap (`TieredSettings::overlapped_compactions`), a flush or compaction makes the same
-//! reads and writes when it needs them, and waits for each, so that a benchmark can compare the two
-//! modes.
+//! A benchmark can turn the overlap off, to compare the two modes
+//! (`TieredSettings::overlapped_compactions`). A flush or compaction then makes the same reads and
+//! writes, but begins each only when it needs it, and waits for it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ use spillway_base::Result;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
 
-/// The operations in flight. More were not faster (`spillway-bench extents`).
+/// The most operations in flight. More were not faster (`spillway-bench extents`).
 const DEPTH: usize = 4;
-/// The share of the memory that the buffers of one job, and of all jobs, may take, unless a job
-/// needs more.
+/// The part of the memory that the buffers of one job may take (a 32nd), and of all jobs together
+/// (an eighth). A job that cannot continue without a buffer may exceed them.
 const MEMORY_SHARE: usize = 32;
 const MEMORY_SHARE_OF_ALL: usize = 8;
 /// The least bytes of one write.
@@ -34,13 +34,13 @@ const READS_SHARE: usize = 2;
 /// The buffers that are kept for later operations.
 const SPARE: usize = DEPTH;
 
-/// A read that was begun. Its owner takes it or cancels it; otherwise its buffer is held until the
-/// work ends.
+/// A read in flight. Its owner takes it or cancels it. If the owner does neither, the buffer is
+/// held until the job ends.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct ReadTicket(u64);
 
-/// The I/O of a flush or compaction in progress. Clones share it; all stay on one thread.
+/// The I/O of one flush or compaction. Clones share it; all stay on one thread.
 #[derive(Clone)]
 pub(crate) struct Bulk(Rc<RefCell<BulkState>>);
 
@@ -57,11 +57,11 @@ struct BulkState {
     spare: Vec<AlignedBuffer>,
     /// The charge for all buffers: in flight, with callers, or spare.
     charge: Charge,
-    /// The bytes of buffers past which an operation that can wait is not begun.
+    /// The bytes of buffers above which an operation that can wait is not begun.
     most: usize,
     /// The most bytes of one write.
     piece: usize,
-    /// The number of sources that read through it.
+    /// The number of sources that read with these buffers.
     sources: usize,
     /// Whether operations run while the caller does other work.
     overlaps: bool,
@@ -69,8 +69,8 @@ struct BulkState {
 }
 
 impl Bulk {
-    /// Opens a separate queue, whose buffers are charged to the budget. Unless it `overlaps`, no
-    /// operation is in flight between two calls.
+    /// Opens a separate I/O queue. Its buffers are charged to the budget. If `overlaps` is `false`,
+    /// no operation is in flight between two calls.
     ///
     /// # Errors
     /// As [`Disk::queue`].
@@ -94,7 +94,7 @@ impl Bulk {
         }))))
     }
 
-    /// Adds a source that reads through it.
+    /// Adds a source of reads.
     pub(crate) fn add_source(&self) {
         self.0.borrow_mut().sources += 1;
     }
@@ -105,7 +105,7 @@ impl Bulk {
         READ_BYTES.min(state.most / READS_SHARE / (READS_EACH * state.sources.max(1)))
     }
 
-    /// Whether beginning a read before it is needed helps.
+    /// Whether it helps to begin a read before its result is needed.
     pub(crate) fn overlaps(&self) -> bool {
         self.0.borrow().overlaps
     }
@@ -197,7 +197,7 @@ impl BulkState {
         self.next
     }
 
-    /// Waits for all operations, unless they overlap with the caller's work.
+    /// Without overlap, waits for all operations.
     fn settle(&mut self) {
         while !self.overlaps && !self.queue.is_idle() {
             self.step();
@@ -235,9 +235,9 @@ impl BulkState {
         !spare && (crowded || self.charge.bytes() + bytes > self.most)
     }
 
-    /// The place of a spare buffer for this many bytes: the smallest that is at most twice as
-    /// large. A source keeps what it read for a while, and would otherwise hold a buffer that was
-    /// made for a write.
+    /// The index of the smallest spare buffer that has this many bytes and at most twice as many.
+    /// The upper bound keeps the large buffers of writes from readers: a source keeps the buffer of
+    /// a read for a while.
     fn spare_for(&self, bytes: usize) -> Option<usize> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let fits = |at: &usize| (bytes..=2 * bytes.max(ALIGN)).contains(&capacity(at));
