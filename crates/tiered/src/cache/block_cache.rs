@@ -1,8 +1,8 @@
 //! The block cache: tables and blocks in memory, reached by tagged pointers, under one lock.
 //!
-//! Locks: any other lock may be held when the cache's lock is taken, except a page pool's. No lock
-//! is taken under it. References to tables, blocks and handles that became unreachable are dropped
-//! after the lock is released, because their destructors take locks.
+//! Locks: a thread may hold any other lock when it takes the cache's lock, except a page pool's.
+//! While it holds the cache's lock, it takes no other lock. It drops references to tables, blocks
+//! and handles only after it has released the lock, because their destructors take locks.
 #![allow(unsafe_code)] // The only place that pairs pointers with readers to wait for.
 
 use std::ops::Deref;
@@ -22,26 +22,27 @@ use super::eviction_queue::{EvictionQueue, NONE, Queue, Verdict};
 use super::ghost_list::GhostList;
 use super::tagged_ptr::{TaggedPtr, Unlinked};
 
-/// A counted reference to a cached or evicted entry. Models see its count.
+/// A counted reference to a cached or evicted entry. Loom models track the count.
 pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
 
-/// The memory of an entry without its value: its place in the queue, its ghost, and two counts.
+/// The memory of an entry beside its value: its place in the queue, its ghost, and two counts.
 const ENTRY_BYTES: usize = 128;
-/// The quarters of the capacity that tables may take before they are evicted first.
+/// The quarters of the capacity that tables may take. If they take more, tables are evicted before
+/// blocks.
 const TABLE_QUARTERS: usize = 3;
 /// The share of the budget that stays free, so that small growth of other uses does not make the
 /// cache evict each time.
 const HEADROOM_SHARE: usize = 32;
-/// Uses in the small queue from which on a block moves to the main queue.
+/// A block in the small queue moves to the main queue if it was used at least this often.
 const USES_TO_STAY: usize = 2;
 /// Evicted entries are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
-/// The number of checks for readers inside evicted entries before an eviction for other uses
-/// returns.
+/// How often an eviction for other uses checks whether readers have left the evicted entries,
+/// before it returns.
 const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
-/// One in this many partial reads looks up a ghost of its block.
+/// One in this many partial reads checks whether its block is a ghost.
 const PARTS_PER_LOOK: u64 = 8;
-/// The share of the budget that evicted entries may take without being charged.
+/// The part of the budget that evicted entries may take without being charged (BLOCK-CACHE-4).
 const FORGIVEN_SHARE: usize = 8;
 
 /// The handle of an extent, as the cache sees it.
@@ -194,7 +195,7 @@ impl<B> QueuedBlock<B> {
     }
 }
 
-/// Bytes of memory that an entry takes, and bytes of reading that each hit saves.
+/// The bytes of memory that an entry takes, and the bytes of reading that each hit saves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) held: usize,
@@ -222,7 +223,7 @@ enum EvictedEntry<H: Holder> {
 
 struct CacheState<H: Holder> {
     order: EvictionQueue<Item<H>>,
-    /// Entries that were evicted lately, if ghost misses are counted.
+    /// The ghosts, if ghost misses are counted.
     departed: Option<GhostList>,
     /// Bytes of the entries in the queue.
     held: usize,
@@ -273,10 +274,10 @@ pub(crate) struct Cache<H: Holder> {
     budget: Budget,
     state: Mutex<CacheState<H>>,
     misses: AtomicU64,
-    /// Bytes that misses read, and of them, bytes of ghost misses.
+    /// The bytes that misses read, and the bytes of ghost misses among them.
     read: AtomicU64,
     ghost_missed: AtomicU64,
-    /// Copies of figures in the state, readable without the lock.
+    /// Copies of figures of the state, readable without the lock.
     held: AtomicUsize,
     table_bytes: AtomicUsize,
     limbo_bytes: AtomicUsize,
@@ -321,19 +322,20 @@ impl<H: Holder> Cache<H> {
         guard
     }
 
-    /// The capacity now (BLOCK-CACHE-3), where `charged` bytes are charged for the cache itself.
+    /// The capacity now (BLOCK-CACHE-3), if the cache itself is charged for `charged` bytes.
     fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
-        // Other caches count as other uses. The memory that evicted blocks were in does not: the
-        // cache would evict more because of it, and so on.
+        // Other caches count as other uses. The free pages of evicted blocks do not: if they did,
+        // each eviction would lower the capacity and cause the next eviction.
         let others = budget.used_beside(charged);
         let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
         let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)
     }
 
-    /// Inserts the table of an extent with this number of blocks. Returns the table that is seated,
-    /// which another thread may have inserted first, or this one if it is too large to be cached.
+    /// Inserts the table of an extent with this number of blocks. Returns the table that is seated:
+    /// another thread may have inserted one first. If the table is too large to be cached, returns
+    /// it without seating it.
     pub(crate) fn seat(
         &self,
         holder: &Arc<H>,
@@ -373,9 +375,9 @@ impl<H: Holder> Cache<H> {
         table
     }
 
-    /// Inserts a block that a reader missed. Returns the cached block, which another thread may
-    /// have inserted first, or this one if it is not cached: it is too large, or the table has left
-    /// (BLOCK-CACHE-5).
+    /// Inserts a block that a reader missed. Returns the cached block: another thread may have
+    /// inserted one first. Returns this block without caching it if it is too large, or if the
+    /// table was evicted (BLOCK-CACHE-5).
     pub(crate) fn insert(
         &self,
         table: &Kept<QueuedTable<H>>,
@@ -421,7 +423,7 @@ impl<H: Holder> Cache<H> {
     pub(crate) fn grow(&self, table: &QueuedTable<H>, bytes: usize) {
         let mut state = self.lock();
         let entry = table.entry.load(Ordering::Relaxed);
-        // A table that has left is not charged.
+        // A table that was evicted is not charged.
         if entry != NONE {
             state.order.grow(entry, bytes);
             state.held += bytes;
@@ -429,8 +431,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Counts a missed block of which a part was read. One in [`PARTS_PER_LOOK`] is looked up among
-    /// the ghosts, and counts for as many.
+    /// Counts a miss of a block of which only a part was read. One in [`PARTS_PER_LOOK`] is looked
+    /// up among the ghosts, and counts for all of these.
     pub(crate) fn note_part(&self, table: &QueuedTable<H>, index: usize, bytes: usize) {
         let miss = self.misses.fetch_add(1, Ordering::Relaxed);
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -468,8 +470,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Evicts this many bytes, as far as there are as many above the floor, and waits a moment for
-    /// readers of evicted entries (BLOCK-CACHE-4).
+    /// Evicts this many bytes, but none below the floor, and waits a moment for readers of evicted
+    /// entries (BLOCK-CACHE-4).
     pub(crate) fn give_way(&self, bytes: usize) {
         let floor = self.settings.bytes_min;
         let in_limbo = self.limbo_bytes.load(Ordering::Relaxed);
@@ -478,7 +480,7 @@ impl<H: Holder> Cache<H> {
         }
         let mut ends = DroppedReferences::default();
         let mut state = self.lock();
-        // Entries that left before and are still charged come first.
+        // Entries that were evicted earlier and are still charged count first.
         let bytes = bytes.saturating_sub(state.in_limbo - state.forgiven);
         let left = state.held.saturating_sub(bytes).max(floor.min(state.held));
         self.evict_to(&mut state, left, &mut ends);
@@ -507,13 +509,14 @@ impl<H: Holder> Cache<H> {
         (self.epochs.hits(), self.misses())
     }
 
-    /// Misses of blocks. This reads one word, and not one for each stripe of readers.
+    /// Misses of blocks. This reads one word, while hits are counted in a word for each stripe of
+    /// readers.
     #[inline]
     pub(crate) fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes that were read for an entry.
+    /// Counts bytes that were read for an entry, and whether the entry is a ghost.
     fn note_read(&self, state: &mut CacheState<H>, ghost: u64, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
@@ -521,12 +524,13 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Bytes that misses read, and of them, bytes that a little more memory would have saved.
+    /// The bytes that misses read, and the bytes among them that a little more memory would have
+    /// saved.
     pub(crate) fn read_and_ghost_missed(&self) -> (u64, u64) {
         (self.read.load(Ordering::Relaxed), self.ghost_missed.load(Ordering::Relaxed))
     }
 
-    /// Makes room for this many bytes. Returns whether it could.
+    /// Evicts entries until this many bytes fit. Returns whether they fit.
     fn make_room(
         &self,
         state: &mut CacheState<H>,
@@ -544,7 +548,7 @@ impl<H: Holder> Cache<H> {
         ends: &mut DroppedReferences<H>,
     ) -> bool {
         let tables_most = bytes / 4 * TABLE_QUARTERS;
-        // Ghosts of as many bytes as for rows, shared among the queues.
+        // The ghosts stand for as many bytes as those of rows do. The three queues share them.
         let budget = &self.budget;
         let caches =
             budget.limit().saturating_sub(budget.used_beside(budget.used_for(Use::Caches)));
@@ -610,12 +614,12 @@ impl<H: Holder> Cache<H> {
         state.held -= bytes;
         state.in_limbo += bytes;
         state.limbo.put(EvictedEntry::Table(unlinked, bytes));
-        // The seat's reference is in limbo.
+        // The reference of the seat has moved to limbo.
         drop(item);
     }
 
-    /// Ends a change: updates the figures and the charge, and now and then releases evicted
-    /// entries.
+    /// Ends a change: updates the figures and the charge. If enough evicted entries have gathered,
+    /// releases them.
     fn settle(&self, mut state: MutexGuard<'_, CacheState<H>>, ends: DroppedReferences<H>) {
         self.held.store(state.held, Ordering::Relaxed);
         self.table_bytes.store(state.order.bytes(Queue::Tables), Ordering::Relaxed);
@@ -671,8 +675,8 @@ impl<H: Holder> CacheState<H> {
         self.charge.resize(self.held + self.in_limbo - self.forgiven);
     }
 
-    /// Records an eviction among the ghosts, which cover the last `remembered` bytes over all
-    /// queues.
+    /// Records an eviction among the ghosts. The ghosts of all queues together stand for
+    /// `remembered` bytes.
     fn note_departure(&mut self, id: u32, remembered: usize) {
         let Some(departed) = &mut self.departed else { return };
         let queue = self.order.queue(id);
@@ -697,8 +701,8 @@ impl<H: Holder> CacheState<H> {
     }
 }
 
-/// The verdict on an entry that the hand has reached. Upgraded holders go to `met`, because their
-/// last reference must not be dropped under the lock.
+/// The verdict on an entry that the hand has reached. Adds upgraded holders to `met`, because the
+/// last reference to a holder must not be dropped under the lock.
 fn judge<H: Holder>(
     queue: Queue,
     item: &Item<H>,
@@ -716,7 +720,7 @@ fn judge<H: Holder>(
         // BLOCK-CACHE-6.
         Item::Table { blocks: 1.., .. } if !tables_over => true,
         Item::Table { holder, .. } => match holder.upgrade() {
-            // Its extent is ending, which removes it.
+            // The extent's last handle is being dropped, which removes the table.
             None => true,
             Some(holder) => {
                 let used = holder.seat().table.unmark();

@@ -1,16 +1,16 @@
-//! The division of cache memory between single rows and blocks, by the device reads that the next
-//! byte of each would save.
+//! Divides the cache memory between single rows and blocks, by the device reads that a little more
+//! memory for each would save.
 //!
 //! The reads that a cached row saves depend on the workload. If a workload reads few of the rows of
 //! each block, a byte of rows saves more reads than a byte of blocks. For scans, cached rows save
 //! none. The workload is not known in advance, and it changes.
 //!
-//! So each side (rows, and blocks with tables) keeps the keys that it evicted last, its *ghosts*:
-//! those that a fixed amount more of memory would have kept (after ARC: Megiddo, Modha, "ARC: a
-//! self-tuning, low overhead replacement cache", 2003). The *ghost miss cost* of a side is the
-//! bytes that readers read from a device because the entry that they need is a ghost. This is what
-//! the side would gain by a little more memory, and about what it would lose with a little less. So
-//! memory moves to the side with the higher ghost miss cost.
+//! So each side (rows, and blocks with tables) remembers the keys that it evicted last, its
+//! *ghosts*. A ghost is an entry that a fixed amount more of memory would have kept (after ARC:
+//! Megiddo, Modha, "ARC: a self-tuning, low overhead replacement cache", 2003). The *ghost miss
+//! cost* of a side is the bytes that readers read from a device because the entry that they need is
+//! a ghost. This cost is what the side would save with a little more memory, and about what it
+//! would lose with a little less. So memory moves to the side with the higher ghost miss cost.
 //!
 //! # Guarantees
 //!
@@ -18,25 +18,29 @@
 //!   of rows is higher than that of blocks and tables, and falls while it is lower. Both costs are
 //!   bytes that were read from a device: a miss of a row whose block was in memory costs nothing.
 //! - **BALANCER-2 (steady).** The share does not change while both costs are about equal, nor
-//!   before much has been read since the last change. Steps are small, and grow only while they all
-//!   go in the same direction.
+//!   before much has been read since the last change. Steps are small, and grow only while all
+//!   steps go in the same direction.
 //! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **BALANCER-4 (within the budget).** The balancer changes only limits. After a limit of rows
-//!   falls, each block that is read evicts some rows and takes their memory. After it rises, rows
-//!   that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). Rows may keep memory that no cache uses
-//!   beyond their share, up to the maximum (BALANCER-3), until blocks need it: while all blocks are
-//!   in memory, no reads occur that would change the share.
+//! - **BALANCER-4 (within the budget).** The balancer changes only limits. After the limit of rows
+//!   falls, each read of a block evicts some rows, and blocks take their memory. After it rises,
+//!   rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). With memory that no cache uses,
+//!   rows may exceed their share, up to the maximum (BALANCER-3), until blocks need this memory.
+//!   Otherwise rows could not grow while all blocks are in memory: no device reads occur then, and
+//!   only device reads change the share.
 //! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
 //!   misses; for rows, only in a sample of the buckets.
 //! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
-//!   the share does not change, and the sample has its part of the initial share. So the hit rate
-//!   of the sample does not depend on an earlier share.
+//!   the share does not change. The sample has its part of the initial share. So the hit rate of
+//!   the sample does not depend on how the share moved before.
 //!
-//! Rejected: hill climbing, as in Caffeine, which changes the share and compares the bytes that are
-//! read. From one compaction to the next, these bytes change by more than one step changes them.
-//! Rejected: a simulation of other shares with samples of the keys ("miniature simulations"). The
-//! worth of a cached row depends on whether its block is in memory, and a sample of rows does not
-//! show which blocks other rows keep in memory.
+//! Rejected: hill climbing, as in Caffeine. It changes the share, compares the bytes that are read
+//! before and after, and goes on in the better direction. From one compaction to the next, the
+//! bytes that are read change by more than a step of the share changes them, so the comparison
+//! would mostly measure compactions.
+//!
+//! Rejected: a simulation of other shares with a sample of the keys ("miniature simulations"). The
+//! worth of a cached row depends on whether its block is in memory. A sample of rows does not show
+//! which blocks the other rows keep in memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -45,16 +49,16 @@ use spillway_base::lock::Mutex;
 /// The least and the largest share of rows in the memory that the budget leaves to caches.
 pub(super) const SHARE_LEAST: f64 = 1.0 / 64.0;
 pub(super) const SHARE_MOST: f64 = 0.5;
-/// The share of the memory for caches that each side's ghosts stand for.
+/// The ghosts of each side stand for this fraction of the memory for caches.
 pub(super) const GHOST_SHARE: usize = 16;
-/// The share of the memory for caches that is read before both sides are weighed again.
+/// Both sides are weighed again after reads of this fraction of the memory for caches.
 const READ_SHARE: u64 = 4;
 /// The smallest and the largest step.
 const STEP_LEAST: f64 = 1.0 / 128.0;
 const STEP_MOST: f64 = 1.0 / 32.0;
-/// The fraction of both sides' ghost misses by which one side must exceed the other.
+/// One side's ghost miss cost must exceed the other's by this fraction of their sum.
 const AHEAD: f64 = 1.0 / 10.0;
-/// The fraction of earlier ghost misses that still counts at the next weighing.
+/// The fraction of the earlier ghost miss costs that still counts at the next weighing.
 const REMEMBERED: f64 = 0.5;
 /// The unit of a stored share.
 const WHOLE: f64 = (1_u32 << 24) as f64;
@@ -74,8 +78,8 @@ impl Scale {
         Scale { share, step: 0.0, rows: 0.0, blocks: 0.0 }
     }
 
-    /// Adds each side's ghost misses since the last weighing, and moves the share (BALANCER-1 to
-    /// BALANCER-3).
+    /// Adds the ghost miss cost of each side since the last weighing, and moves the share
+    /// (BALANCER-1 to BALANCER-3).
     fn weigh(&mut self, rows: u64, blocks: u64) {
         self.rows = self.rows * REMEMBERED + rows as f64;
         self.blocks = self.blocks * REMEMBERED + blocks as f64;
@@ -98,7 +102,7 @@ pub(crate) struct CacheBalancer {
     share: AtomicU32,
     /// Whether the share moves.
     moves: bool,
-    /// The bytes read in all at which both sides are weighed again.
+    /// When this many bytes have been read in all, both sides are weighed again.
     due: AtomicU64,
     scale: Mutex<(Scale, GhostMissCosts)>,
 }
@@ -137,7 +141,7 @@ impl CacheBalancer {
         self.moves
     }
 
-    /// Whether both sides are due to be weighed, where `read` is the number of bytes read since the
+    /// Whether both sides are due to be weighed. `read` is the number of bytes read since the
     /// beginning, and `caches` the memory for caches.
     pub(super) fn is_due(&self, read: u64, caches: usize) -> bool {
         let due = self.due.load(Ordering::Relaxed);
@@ -149,8 +153,8 @@ impl CacheBalancer {
         is_mine.is_ok()
     }
 
-    /// Moves the share by each side's ghost misses, whose totals since the beginning are `now`. If
-    /// it `rests`, they are recorded only (BALANCER-6).
+    /// Moves the share by the ghost miss costs, whose totals since the beginning are `now`. If the
+    /// balancer `rests`, the costs are only recorded (BALANCER-6).
     pub(super) fn weigh(&self, now: GhostMissCosts, rests: bool) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;

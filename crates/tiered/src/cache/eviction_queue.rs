@@ -1,16 +1,18 @@
 //! The eviction policy: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
 //! you need for cache eviction", 2023), and a clock over tables.
 //!
-//! A block enters the *small* queue, which has a tenth of the capacity. If a block is used again
-//! while it is in the small queue, it moves to the *main* queue. Otherwise it is evicted, and the
-//! policy keeps its key for a while: a block whose key is still kept enters the main queue
-//! directly. So a scan passes only through the small queue and does not disturb the main queue. At
-//! the end of the main queue, a block that was used moves back to the front, once for each mark,
-//! and any other block is evicted.
+//! A block enters the *small* queue, which has a tenth of the capacity. When the hand reaches a
+//! block at the end of the small queue, the block moves to the *main* queue if it was used at least
+//! twice. Otherwise it is evicted, and the policy remembers its key for a while. A block whose key
+//! is still remembered enters the main queue directly. So the blocks of a scan pass only through
+//! the small queue and do not displace blocks of the main queue. When the hand reaches a block at
+//! the end of the main queue, the block moves back to the front if it has a mark of use, and loses
+//! the mark. A block without a mark is evicted.
 //!
-//! Tables form a clock of their own. To evict something, the policy advances the hands of the queue
-//! of blocks and of the clock in proportion: the hand whose entries save more bytes of reading for
-//! each byte of memory advances slower.
+//! Tables form a clock of their own. To evict something, the policy advances one hand: that of the
+//! small queue if this queue has more than its tenth, else that of the main queue or of the clock.
+//! Of these two, the hand whose entries save more bytes of reading for each byte of memory advances
+//! more slowly.
 
 use std::collections::VecDeque;
 
@@ -24,7 +26,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The queue of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queue {
-    /// Blocks that entered.
+    /// Blocks that entered and were not used often enough yet.
     Small,
     /// Blocks that were used again.
     Main,
@@ -63,7 +65,7 @@ struct EntryList {
     bytes: usize,
     /// Bytes of reading that its entries save.
     saves: usize,
-    /// The turns of the hand, weighted.
+    /// How far the hand has moved: bytes in proportion to the queue's, weighted by what they save.
     turns: f64,
 }
 
@@ -99,7 +101,7 @@ impl<I> EvictionQueue<I> {
         if self.ghosts.recall(key) { Queue::Main } else { Queue::Small }
     }
 
-    /// Adds an entry of this many bytes, which saves `saved` bytes of reading at each use.
+    /// Adds an entry of this many bytes, which saves `saves` bytes of reading at each use.
     pub(super) fn insert(&mut self, queue: Queue, item: I, bytes: usize, saves: usize) -> u32 {
         let entry = QueueEntry { item: Some(item), bytes, saves, queue, newer: NONE, older: NONE };
         let id = self.free;
@@ -183,7 +185,7 @@ impl<I> EvictionQueue<I> {
             return Queue::Small;
         }
         if tables.len == 0 || main.len == 0 {
-            // A queue that was alone for long does not get ahead by that.
+            // A hand that was the only one to move for long gets no advantage from that.
             self.lists.iter_mut().for_each(|list| list.turns = 0.0);
             return match (main.len, tables.len) {
                 (1.., _) => Queue::Main,
@@ -194,8 +196,8 @@ impl<I> EvictionQueue<I> {
         if main.turns <= tables.turns { Queue::Main } else { Queue::Tables }
     }
 
-    /// Moves the hands to the next victim, which stays in the queue until it is removed. `judge`
-    /// decides about each entry that a hand reaches, and must evict one if it is asked often
+    /// Moves the hands to the next victim, which stays in its queue until it is removed. `judge`
+    /// decides about each entry that a hand reaches. It must evict an entry if it is asked often
     /// enough.
     pub(super) fn victim(
         &mut self,
@@ -204,7 +206,7 @@ impl<I> EvictionQueue<I> {
         mut judge: impl FnMut(Queue, &I) -> Verdict,
     ) -> Option<u32> {
         let all: usize = self.lists.iter().map(|list| list.len).sum();
-        // Each round removes a mark. Entries that cannot be evicted at all may be passed as often.
+        // Each round removes a mark. The hands may also pass entries that cannot be evicted at all.
         for _ in 0..all * (super::tagged_ptr::MARKS_MAX + 2) {
             let queue = self.turn(capacity, tables_most);
             let list = &mut self.lists[queue as usize];
@@ -244,11 +246,11 @@ impl<I> EvictionQueue<I> {
     }
 }
 
-/// The keys of blocks that left, as many as there are blocks.
+/// The keys of evicted blocks, at most as many as there are blocks.
 #[derive(Default)]
 struct KeyGhosts {
     known: FxHashSet<u64>,
-    /// In the order in which they left, with some that came back since.
+    /// The keys in the order in which their blocks left. Some blocks may have come back since.
     left: VecDeque<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The ghosts of blocks and tables: keys that were evicted lately, as many as a fixed amount more
-//! of memory would have kept (`super::cache_balancer`).
+//! The ghosts of blocks and tables: keys of entries that were evicted lately, and that a fixed
+//! amount more of memory would have kept (`super::cache_balancer`).
 
 use std::collections::VecDeque;
 
@@ -10,23 +10,23 @@ use super::eviction_queue::{QUEUES, Queue};
 /// The entries that left one queue.
 #[derive(Default)]
 struct GhostQueue {
-    /// The bytes that have left it.
+    /// The bytes that have left the queue in all.
     left: u64,
-    /// In the order in which they left: the keys, and the bytes that had left before each.
+    /// The keys in the order in which they left, each with the value of `left` just after.
     gone: VecDeque<(u64, u64)>,
 }
 
-/// The evicted entries, by queue. Their memory is charged elsewhere.
+/// The evicted entries, by queue. Their memory is charged as part of each cached entry.
 #[derive(Default)]
 pub(super) struct GhostList {
     lines: [GhostQueue; QUEUES.len()],
-    /// For each key, the queue that it left last, and the bytes that had left that queue before.
+    /// For each key, the queue that it left last, and the queue's `left` just after.
     known: FxHashMap<u64, (Queue, u64)>,
 }
 
 impl GhostList {
-    /// Records an entry that left a queue. The entries of the last `remembered` bytes that left are
-    /// remembered.
+    /// Records an entry that left a queue. The queue keeps the entries of the last `within` bytes
+    /// that left it.
     pub(super) fn leaves(&mut self, queue: Queue, key: u64, bytes: usize, within: usize) {
         let line = &mut self.lines[queue as usize];
         line.left += bytes as u64;

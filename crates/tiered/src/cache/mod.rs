@@ -1,8 +1,8 @@
 //! The caches: data blocks, *tables* (an extent's block index and filters), and single rows.
 //!
 //! A reader follows pointers: from an extent's handle to its table, and from the table to its
-//! blocks (after "Optimizing X-Engine's In-memory Read Performance", pointer swizzling). The cache
-//! decides what stays in memory, but a reader that finds its block does not call it.
+//! blocks (after "Optimizing X-Engine's In-memory Read Performance", pointer swizzling). A reader
+//! that finds its block does not call the cache. The cache only decides what stays in memory.
 //!
 //! # Guarantees
 //!
@@ -13,25 +13,25 @@
 //!   most sets a mark in the same word. A pin changes one word, which few other threads use, when
 //!   it begins and when it ends.
 //! - **BLOCK-CACHE-3 (one capacity).** Tables and blocks share one capacity: the limit of the
-//!   budget, less a headroom, less all other charges. Memory of evicted blocks
-//!   ([`spillway_base::budget::Use::FreePages`]) is not among these charges, because the next
-//!   blocks reuse it. The capacity is at least the floor and at most the ceiling of the settings.
+//!   budget, less a headroom, less all other charges. Free pages of evicted blocks
+//!   ([`spillway_base::budget::Use::FreePages`]) are not among these charges, because the next
+//!   blocks reuse them. The capacity is at least the floor and at most the ceiling of the settings.
 //!   The cache exceeds it only by entries that are being inserted.
 //! - **BLOCK-CACHE-4 (makes room).** When other users of the budget need memory (BUDGET-1,
-//!   BUDGET-2), the cache evicts as much as they need, above the floor. The budget no longer
-//!   charges the memory when the call returns. The call waits a moment for readers of evicted
-//!   entries. If the system has preempted a reader and it does not leave in time, up to an eighth
-//!   of the budget is no longer charged although that memory is not yet free.
-//! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. An evicted table
-//!   takes its blocks along. The table and blocks of an extent leave with its last handle, and
-//!   nothing is inserted for the extent afterwards.
+//!   BUDGET-2), the cache evicts as much as they need, above the floor. When the call returns, this
+//!   memory is no longer charged. The call waits a moment until readers have left the evicted
+//!   entries. If a reader does not leave in time, for example because the system has preempted it,
+//!   up to an eighth of the budget is no longer charged although that memory is not free yet.
+//! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. The eviction of
+//!   a table evicts its blocks too. The table and blocks of an extent leave when its last handle is
+//!   dropped, and nothing is inserted for the extent afterwards.
 //! - **BLOCK-CACHE-6 (tables stay longer).** A table is evicted before its blocks only if tables
 //!   hold more than their share.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
 //!   still see, are charged to the budget, except for BLOCK-CACHE-4.
 //! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither
-//!   as a hit nor as a miss. Its insertion evicts nothing, and the capacity includes it
-//!   (BLOCK-CACHE-3).
+//!   as a hit nor as a miss. It does not replace a table that is there already, and the capacity
+//!   includes it (BLOCK-CACHE-3).
 //!
 //! # Parts
 //!
@@ -43,14 +43,16 @@
 //! - [`cache_balancer`]: the division of memory between blocks and rows.
 //!
 //! One lock protects the block cache. A miss, an eviction and the drop of an extent's last handle
-//! take it. A miss reads a device and decodes a block, so the short time under the lock matters
-//! little. One eviction order over all blocks also evicts better than one order for each of several
-//! shards.
+//! take the lock. A miss reads a device and decodes a block, so the short time under the lock
+//! matters little. One lock allows one eviction order over all blocks, which evicts better than an
+//! order for each of several shards.
 //!
-//! Rejected: reference counts instead of epochs. Each reader of a hot block would move the count's
-//! cache line to its core. Rejected: a hash map from block numbers to cached blocks. Each lookup of
-//! a block takes a hash, a lock, two counts and several cache lines, and made gets in memory 1.33
-//! times slower (`docs/decisions/031-block-cache.md`).
+//! Rejected: reference counts instead of epochs. Each reader of a hot block would move the cache
+//! line of its count to its own core.
+//!
+//! Rejected: a hash map from block numbers to cached blocks. Each lookup of a block would take a
+//! hash, a lock, two counts and several cache lines. It made gets in memory 1.33 times slower
+//! (`docs/decisions/031-block-cache.md`).
 
 mod block_cache;
 mod cache_balancer;

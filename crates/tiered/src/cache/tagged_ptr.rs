@@ -8,8 +8,8 @@ use spillway_base::sync::Arc;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 use spillway_reclaim::epochs::Pin;
 
-/// The most marks. A use adds one, up to this number, and the eviction's hand removes one each time
-/// it passes.
+/// The most marks. A use adds one, up to this number. The hand of the eviction removes one each
+/// time it passes.
 pub(super) const MARKS_MAX: usize = 3;
 /// The bits of a pointer for its marks. Its target has a larger alignment.
 const MARKS: usize = 3;
@@ -60,7 +60,7 @@ impl<T> TaggedPtr<T> {
         let word = self.0.load(Ordering::Acquire);
         let marks = word.addr() & MARKS;
         if marks < MARKS_MAX && !word.is_null() {
-            // A failure is harmless: another use has marked it, or it is gone.
+            // A failure is harmless: another use has marked it, or it was taken out.
             let marked = word.map_addr(|addr| addr + 1);
             let _ = self.0.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -139,8 +139,8 @@ impl<T> TaggedPtr<T> {
 
 impl<T> Drop for TaggedPtr<T> {
     fn drop(&mut self) {
-        // A reader could still see an entry that is left there, so it is not released. This would
-        // be a fault of the cache.
+        // If a target is left here, a reader could still see it, so it is leaked. This would be a
+        // fault of the cache.
         debug_assert!(
             self.is_empty() || std::thread::panicking(),
             "a pointer goes after its thing"

@@ -1,4 +1,5 @@
-//! The cache over numbered blocks without contents, to replay a trace of reads and measure hits.
+//! The block cache over numbered blocks without contents. It replays a trace of reads and counts
+//! hits.
 
 use std::sync::Arc;
 

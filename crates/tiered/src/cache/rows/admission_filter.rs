@@ -1,11 +1,11 @@
-//! The admission filter: keys that were missed lately. The row cache admits a row at its second
-//! miss, because a row is worth its memory only if it is read again.
+//! The admission filter: keys that were missed lately. The row cache admits a row at the second
+//! miss of its key, because a row is worth its memory only if it is read again.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use spillway_reclaim::pages::in_large;
 
-/// Each place has a part of the hash of the last key that was missed there.
+/// Each place has a part of the hash of the last key that was missed there. Zero stands for no key.
 pub(super) struct AdmissionFilter(Box<[AtomicU16]>);
 
 impl AdmissionFilter {
@@ -16,11 +16,11 @@ impl AdmissionFilter {
         AdmissionFilter(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
     }
 
-    /// Returns whether a key was missed before, and no other key at its place since. The key is
-    /// remembered from now on.
+    /// Whether this key was missed before, and no other key with the same place was missed since.
+    /// Remembers the key.
     pub(super) fn again(&self, hash: u64) -> bool {
         let place = &self.0[(hash >> 16) as usize & (self.0.len() - 1)];
-        // None is zero, which stands for no key.
+        // A stored part is never zero.
         let print = (hash >> 48) as u16 | 1;
         place.load(Ordering::Relaxed) == print || {
             place.store(print, Ordering::Relaxed);

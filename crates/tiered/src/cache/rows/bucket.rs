@@ -1,5 +1,5 @@
-//! A bucket of the row cache: one cache line with a lock, which counts how often it was taken, and
-//! pointers to a few rows.
+//! A bucket of the row cache: one cache line with pointers to a few rows, and a lock that counts
+//! how often it was taken.
 #![allow(unsafe_code)] // The only place that pairs pointers to rows with readers to wait for.
 
 use std::ptr::NonNull;
@@ -17,19 +17,20 @@ pub(super) const WAYS: usize = if cfg!(loom) { 1 } else { 7 };
 const MARKS_MAX: usize = 3;
 /// The bits of a pointer for its marks. Rows have a larger alignment.
 const MARKS: usize = 3;
-/// The first bit of a pointer for a part of its key's hash. No address of a process has bits from
-/// here on.
+/// The upper bits of a pointer, from this one on, hold a part of the hash of the row's key. No
+/// address of a process has bits there.
 const PRINT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
 /// Set while a thread has the bucket locked. The bits above it count the locks.
 const LOCKED: u64 = 1;
-/// The cache lines of a row that are prefetched while its reader is registered. They cover a small
+/// The cache lines of a row that are prefetched while its reader takes a pin. They cover a small
 /// row at any alignment.
 const PREFETCHED_LINES: usize = 2;
 /// The checks of a locked bucket before the thread yields.
 const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
 
-/// The part of a key's hash that is kept in the pointer, so that few rows are compared in vain.
+/// The part of a key's hash that the pointer holds. A lookup compares keys only if these parts are
+/// equal.
 fn print_of(hash: u64) -> usize {
     (hash & 0xFFFF) as usize
 }
@@ -63,7 +64,7 @@ impl Bucket {
         prefetch::line(std::ptr::from_ref(self));
     }
 
-    /// The number of times that it was locked; `None` while it is locked.
+    /// The version: how often the bucket was locked. `None` while it is locked.
     pub(super) fn version(&self) -> Option<u64> {
         // Acquire: later reads see the writes of earlier lock holders.
         let state = self.state.load(Ordering::Acquire);
@@ -75,7 +76,7 @@ impl Bucket {
         self.slots.iter().all(|slot| slot.load(Ordering::Relaxed).is_null())
     }
 
-    /// Whether a row of this hash may be in the bucket, which is then prefetched. It needs no pin.
+    /// Whether a row of this hash may be in the bucket. Prefetches that row. Needs no pin.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let print = print_of(hash);
@@ -114,7 +115,7 @@ impl Bucket {
                 continue;
             }
             if word.addr() & MARKS < MARKS_MAX {
-                // A failure is harmless: another use has marked it, or it is gone.
+                // A failure is harmless: another use has marked the row, or it was taken out.
                 let marked = word.map_addr(|addr| addr + 1);
                 let _ = slot.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
             }
@@ -130,17 +131,17 @@ impl Bucket {
         locked.is_ok().then(|| LockedBucket { bucket: self, state })
     }
 
-    /// Locks it, unless it is locked, or was locked since it had this version.
+    /// Locks the bucket, unless it is locked, or was locked after it had this version.
     pub(super) fn lock_at(&self, version: u64) -> Option<LockedBucket<'_>> {
         self.take_lock(version)
     }
 
-    /// Locks it, unless it is locked.
+    /// Locks the bucket, unless it is locked.
     pub(super) fn try_lock(&self) -> Option<LockedBucket<'_>> {
         self.take_lock(self.version()?)
     }
 
-    /// Locks it.
+    /// Waits until the bucket is unlocked, and locks it.
     pub(super) fn lock(&self) -> LockedBucket<'_> {
         let mut spins = 0;
         loop {
@@ -189,8 +190,8 @@ impl LockedBucket<'_> {
         })
     }
 
-    /// The slot for a new row: a free one, or that of the row with the fewest marks. Each row loses
-    /// a mark then.
+    /// The slot for a new row: a free one, or that of the row with the fewest marks. In the latter
+    /// case each row loses a mark.
     pub(super) fn place(&self) -> usize {
         let marks = |at: usize| {
             if self.row(at).is_none() { 0 } else { 1 + self.marks(at) }
@@ -212,8 +213,9 @@ impl LockedBucket<'_> {
         self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS
     }
 
-    /// Puts a row into a slot, with `marks` marks, and takes out the previous row. Returns the
-    /// bytes that came in: zero if the row's address has no room for marks.
+    /// Puts a row with `marks` marks into a slot, and takes out the previous row. Returns the bytes
+    /// of the new row; zero if its address uses the bits of the marks or the hash part, so that it
+    /// cannot be put in.
     pub(super) fn put(
         &mut self,
         at: usize,

@@ -1,5 +1,5 @@
-//! The ghosts of rows: rows that were evicted lately, in a sample of the buckets, as many as a
-//! fixed amount more of memory would have kept (`super::super::cache_balancer`).
+//! The ghosts of rows: rows that were evicted lately, and that a fixed amount more of memory would
+//! have kept (`super::super::cache_balancer`). Only a sample of the buckets is recorded.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(super) const SAMPLE: usize = 4;
 /// The rows that are remembered of a bucket.
 const EACH: usize = 8;
-/// Evicted bytes are counted in units of this fraction of the budget.
+/// Time is counted in evicted bytes, in units of this fraction of the budget.
 const UNITS: usize = 1024;
-/// The word of an empty place. At half of all times it means long ago. At the others, only a lookup
-/// of a row with the same hash part finds it, by mistake.
+/// The word of an empty place: hash part 0 and a time in the middle of the range. The time wraps
+/// around. While this time counts as recent, a lookup of a row with hash part 0 finds the empty
+/// place by mistake.
 const NOTHING: u32 = 1 << 15;
 
-/// The evicted rows of a bucket: for each, a part of its key's hash, and when it left.
+/// The evicted rows of a bucket: for each, a part of its key's hash and the time at which it left.
 #[derive(Debug)]
 #[repr(align(32))]
 struct GhostGroup([AtomicU32; EACH]);

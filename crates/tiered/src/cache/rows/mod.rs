@@ -2,22 +2,23 @@
 //! (X-Engine, section 3.1.2).
 //!
 //! A point read first checks the row cache. A hit loads the cache line of a bucket and the row
-//! itself, at whatever level the row is stored. A block also holds the neighbours of a hot row,
-//! which are mostly cold. So if memory is small, cached rows serve more reads for each byte than
-//! cached blocks do.
+//! itself, at whatever level the row is stored. If memory is small, cached rows serve more reads
+//! for each byte than cached blocks do, because a block also holds the neighbours of a hot row,
+//! which are mostly cold.
 //!
 //! # Guarantees
 //!
-//! - **ROW-CACHE-1 (newest).** A cached row is the newest installed version of its key, or was when
-//!   a commit began that is being installed now. So a snapshot at or above the row's CSN sees this
-//!   version. A snapshot below it does not use the row cache.
+//! - **ROW-CACHE-1 (newest).** A cached row is the newest installed version of its key. While a
+//!   commit is being installed, the cache may still have the version before that commit. So a
+//!   snapshot at or above the row's CSN sees the cached version. A snapshot below it does not use
+//!   the row cache.
 //! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, each row that it wrote and
 //!   that was cached has its new value in the cache. Rows that it deleted, or made too large, are
-//!   no longer cached. Flushes and compactions change no newest version, and do not change the row
-//!   cache.
+//!   no longer cached. Flushes and compactions change no newest version, so they do not change the
+//!   row cache.
 //! - **ROW-CACHE-3 (eras).** A change that hides rows without writing a version of each (a range
-//!   tombstone) begins an *era* of its table: once the commit is visible, no lookup finds a row of
-//!   an earlier era.
+//!   tombstone) begins an *era* of its table. Once the commit of the change is visible, no lookup
+//!   finds a row of an earlier era.
 //! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. A row that a reader
 //!   found stays in memory until the reader is done (EPOCH-1).
 //! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time with few misses
@@ -34,16 +35,16 @@
 //!
 //! # How ROW-CACHE-1 is kept
 //!
-//! Each bucket counts how often it was locked. A thread that inserts a row first notes the count,
-//! then finds the newest version, and inserts it only if the count is still the same. A commit
+//! Each bucket counts how often it was locked. A thread that inserts a row first reads the count,
+//! then looks up the newest version, and inserts it only if the count is still the same. A commit
 //! first installs its versions, then locks the bucket of each of its keys and replaces the cached
-//! row. So there are three cases. If the commit locks before the thread notes the count, the thread
+//! row. So there are three cases. If the commit locks before the thread reads the count, the thread
 //! finds the commit's version. If the commit locks after the insertion, it replaces the row. If the
 //! commit locks in between, the thread does not insert the row.
 //!
-//! Rejected: replacing rows when a memtable is flushed, as the paper does. A lookup could then use
-//! the cache only after all memtables, and a flush would have to block insertions for its whole
-//! length.
+//! Rejected: replacing rows when a memtable is flushed, as the paper does. Until then, the cache
+//! would have rows older than those of the memtables. So a lookup could use the cache only after
+//! all memtables, and a flush would have to block insertions for its whole length.
 
 mod admission_filter;
 mod bucket;
@@ -76,8 +77,8 @@ use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MO
 
 pub(crate) use self::row::Tag;
 
-/// Bytes of an average row, which determines the number of buckets. Longer rows leave slots empty;
-/// shorter rows evict others of their bucket.
+/// Bytes of an average row, from which the number of buckets follows. If rows are longer, slots
+/// stay empty. If rows are shorter, they evict each other from their buckets.
 const ROW_BYTES: usize = 112;
 /// Bytes of the largest cached row.
 const ROW_BYTES_MAX: usize = 4 << 10;
@@ -87,29 +88,30 @@ const SEEN_PER_BUCKET: usize = 16;
 const HEADROOM_SHARE: usize = 32;
 /// Evicted rows are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
-/// The most bytes by which a stripe's account may differ from the total: a part of the capacity,
-/// and no more than this.
+/// The most bytes by which the account of a stripe may differ from the total: this fraction of the
+/// budget, and at most these bytes.
 const ACCOUNT_BYTES: isize = 64 << 10;
 const ACCOUNT_SHARE: usize = 1024;
 /// The most buckets that one caller, which may be a commit, searches for victims, and the most
 /// bytes that it evicts.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// The most bytes beyond the rows' share that are evicted at once. It takes some ten milliseconds,
-/// and frees as much as blocks would.
+/// The most bytes beyond the rows' share that are evicted at once. This takes some ten
+/// milliseconds, and frees as much memory as an eviction of blocks would.
 const PAST_AT_ONCE: usize = 16 << 20;
-/// The most bytes that a thread evicts when it inserts a row. It makes room for later rows too: one
-/// part in `SPARE_SHARE` of the capacity, and at most half of these bytes.
+/// The most bytes that a thread evicts when it inserts a row. It also makes room for later rows: a
+/// `SPARE_SHARE`th of the capacity, and at most half of these bytes.
 const BYTES_FOR_A_ROW: usize = 64 << 10;
 const SPARE_SHARE: usize = 128;
 /// The share of the memory for caches that rows have in any case, in addition to buckets. Without
-/// it, each inserted row would cause a search of all buckets to evict it again, and no ghost miss
-/// would occur.
+/// it, the cache would search all buckets after each insertion to evict the row again, and no ghost
+/// miss would occur.
 const ROWS_LEAST: usize = 128;
-/// The share of the memory for caches that rows past their share may not use although it is free:
-/// blocks evicted for a new one free a little more than the new one takes.
+/// The share of the memory for caches that rows beyond their own share leave free. An eviction of
+/// blocks for a new block frees a little more than the new block takes, so a little free memory
+/// does not mean that blocks need none.
 const IDLE_SHARE: usize = 64;
-/// Misses of a stripe are judged in groups of this many.
+/// A stripe judges the hit rate after this many of its misses.
 const JUDGED_TOGETHER: u64 = 1024;
 /// The marks of a new row, whose key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
@@ -118,8 +120,8 @@ fn fits(key: &[u8], value: &[u8]) -> bool {
     CachedRow::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
 }
 
-/// Rows that the threads of a stripe evicted, and their change of bytes that the total does not
-/// have yet.
+/// Rows that the threads of a stripe evicted, and the change of bytes that the stripe has not added
+/// to the total yet.
 #[derive(Default)]
 struct Left {
     limbo: Limbo<RemovedRow>,
@@ -136,11 +138,11 @@ struct RowStripe {
 /// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Looked {
-    /// The version that the snapshot sees, of this commit.
+    /// The snapshot sees a version, which this commit wrote.
     Found(Csn),
     /// A version that is newer than the snapshot.
     Newer,
-    /// Nothing.
+    /// No version of the key.
     Missing(Ticket),
     /// The lookup was skipped (ROW-CACHE-7).
     Passed,
@@ -320,8 +322,8 @@ impl RowCache {
         row.is_some_and(|row| row.csn() <= snapshot)
     }
 
-    /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts
-    /// as a hit.
+    /// The commit of a key's row. If the snapshot sees the row, its value goes into `value`, and
+    /// the lookup counts as a hit.
     #[inline]
     fn find(
         &self,
@@ -347,11 +349,11 @@ impl RowCache {
         Some(row.csn())
     }
 
-    /// Offers a row that was missing here and found elsewhere. If the key is read often enough, its
-    /// newest installed version is inserted. That is `found` if `is_newest` returns `true`.
-    /// Otherwise `newest` looks it up: it returns the commit, with the value in its argument, or
-    /// `None` if there is no value, or a read would have to wait. `tag` was read before the lookup
-    /// of the key, and everything else after the miss. Returns whether a row was inserted.
+    /// Offers a row that was missing here and found elsewhere. If the key is missed often enough,
+    /// its newest installed version is inserted. That version is `found` if `is_newest` returns
+    /// `true`. Otherwise `newest` looks it up: it puts the value into its argument and returns the
+    /// commit. It returns `None` if there is no value, or if a read would have to wait. The caller
+    /// read `tag` before it looked up the key. Returns whether a row was inserted.
     pub(crate) fn offer(
         &self,
         (tag, hash, key): (Tag, u64, &[u8]),
@@ -546,8 +548,8 @@ impl RowCache {
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 
-    /// Whether rows may exceed their share: by memory that no cache uses, as long as no block needs
-    /// it, up to the largest share of rows (BALANCER-3, BALANCER-4).
+    /// Whether rows may exceed their share: with memory that no cache uses, as long as no block
+    /// needs it, up to the largest share of rows (BALANCER-3, BALANCER-4).
     fn has_room(&self) -> bool {
         if !self.balance.moves() || self.worth.is_sampled() {
             return false;
@@ -568,10 +570,10 @@ impl RowCache {
         rows.max(self.caches() / ROWS_LEAST)
     }
 
-    /// Evicts about `bytes` bytes of rows that were not used recently, and visits at most
-    /// [`BUCKETS_AT_ONCE`] buckets. While rows exceed their share, each visited bucket evicts at
-    /// least one row, and all buckets may be visited: the marks may be old, because the hand may
-    /// not have come by for long.
+    /// Evicts about `bytes` bytes of rows that were not used recently, from at most
+    /// [`BUCKETS_AT_ONCE`] buckets. While rows exceed their share, all buckets may be visited, and
+    /// each visited bucket evicts at least one row, marked or not: the hand may not have passed for
+    /// long, so the marks may be old.
     fn evict(&self, bytes: usize) {
         let (mut evicted, mut gone) = (0, Vec::new());
         let is_past = self.held() > self.capacity();
