@@ -1,10 +1,10 @@
-//! Dictionaries: byte sequences that the blocks of a table have in common, so that no block has to
-//! store them again.
+//! Dictionaries: byte sequences that the blocks of a table have in common. A block that is encoded
+//! with a dictionary does not store these sequences again.
 //!
-//! A block of 16 KB is too small for a compressor to find most repetitions. A dictionary is trained
-//! on blocks of one table, and belongs to this table. A block that was encoded with a dictionary
-//! stores its number. A dictionary stays for as long as an extent may have such a block
-//! ([`super::Names`]).
+//! A compressor finds few repetitions within one block of 16 KB: most byte sequences repeat only
+//! from block to block. A dictionary is trained on blocks of one table, and belongs to this table.
+//! A block that was encoded with a dictionary stores the dictionary's number. A dictionary is kept
+//! as long as an extent may have a block that was encoded with it ([`super::Names`]).
 
 use std::num::NonZeroU32;
 
@@ -43,8 +43,9 @@ impl Dictionary {
     /// The dictionary of these bytes.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] when they are not a dictionary, including bytes
-    /// that zstd would accept as a dictionary without a number, whose absence would not be noticed.
+    /// [`spillway_base::ErrorKind::Corruption`] when they are not a dictionary. zstd would also
+    /// accept bytes without a dictionary number. These are refused, because a later loss of the
+    /// dictionary would not be noticed.
     pub(crate) fn open(id: DictionaryId, bytes: &[u8]) -> Result<Dictionary> {
         let wrong = || Error::corruption(format!("dictionary {} makes no sense", id.0));
         if id == DictionaryId::NONE || !BYTES.contains(&bytes.len()) {
@@ -55,8 +56,8 @@ impl Dictionary {
         Ok(Dictionary { id, bytes: bytes.into(), ready })
     }
 
-    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` if they have
-    /// too little in common.
+    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` if the
+    /// bodies have too little in common.
     pub(crate) fn train(id: DictionaryId, bodies: &[&[u8]], bytes: usize) -> Option<Dictionary> {
         let mut packing = Packing::default();
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
@@ -95,8 +96,8 @@ impl Dictionary {
         self.bytes.len() + self.ready.sizeof()
     }
 
-    /// Loads it into an encoding context. Returns whether that succeeded: opening it has only
-    /// checked that zstd can decode with it.
+    /// Loads it into an encoding context. Returns whether that succeeded. It can fail although the
+    /// dictionary was opened, because that has only checked that zstd can decode with it.
     pub(super) fn load(&self, context: &mut CCtx<'static>) -> bool {
         let loaded = context.load_dictionary(&self.bytes);
         // The context parses it only at its first use.
@@ -132,11 +133,11 @@ pub(crate) fn coded_bytes(encoder: &mut Encoder, bodies: &[&[u8]]) -> u64 {
 }
 
 /// Whether a fresh dictionary is worth recording, and keeping as long as blocks need it. The
-/// arguments are the coded bytes of bodies that it was not trained on: with the present dictionary,
-/// and with the fresh one.
+/// arguments are the coded bytes of bodies on which it was not trained: with the present
+/// dictionary, and with the fresh one.
 ///
-/// The first dictionary must save a fiftieth. To replace another one it must save a twentieth,
-/// because the other one stays as well.
+/// The first dictionary of a table must save a fiftieth. A later one must save a twentieth, because
+/// the dictionary before it must be kept as well.
 pub(crate) fn gains_enough(today_bytes: u64, fresh_bytes: u64, has_one: bool) -> bool {
     let share = if has_one { 20 } else { 50 };
     let spared = today_bytes.saturating_sub(fresh_bytes);

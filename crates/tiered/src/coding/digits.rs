@@ -1,10 +1,9 @@
-//! Digits: packs long runs of decimal digits, at ten bits for three digits instead of eight bits
-//! for each.
+//! Digits: packs long runs of decimal digits, nineteen digits into eight bytes.
 //!
-//! Telephone numbers, order numbers and the like are random digits to a compressor: there is
+//! Telephone numbers, order numbers and the like are random digits to a compressor. It finds
 //! nothing to match, and codes of whole bits waste a part of a bit for each digit. Nineteen digits
-//! fit into eight bytes, which is within 1 % of the entropy. Packed digits are stored outside of
-//! the compressed bytes, because they cannot be compressed further.
+//! in eight bytes are within 1 % of the entropy. Packed digits are stored outside of the compressed
+//! bytes, because they cannot be compressed further.
 //!
 //! # Format
 //! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number; the last eight
@@ -16,7 +15,7 @@ use spillway_base::{Error, Result};
 const GROUP: usize = 19;
 /// Ten to the power of nineteen.
 const GROUP_END: u64 = 10_000_000_000_000_000_000;
-/// The least digits of a run that is worth taking out.
+/// The least digits of a run that is worth packing.
 const RUN: usize = 6;
 
 /// Bytes of this many digits.
@@ -44,7 +43,7 @@ pub(super) fn unpack(packed: &[u8], count: usize, out: &mut Vec<u8>) -> Result<(
         if number >= GROUP_END {
             return Err(Error::corruption("digits that there cannot be"));
         }
-        // Two halves, so that their steps need not wait for each other.
+        // The two halves are converted side by side, so that neither waits for the other.
         let mut text = [b'0'; GROUP];
         let (mut high, mut low) = (number / 10_000_000_000, number % 10_000_000_000);
         for at in (0..5).rev() {
@@ -65,10 +64,11 @@ fn pair(number: u64) -> [u8; 2] {
     [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]
 }
 
-/// The first run of digits that is worth taking out.
+/// The first run of digits that is worth packing.
 pub(super) fn next_run(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
     let mut at = 0;
-    // A run covers one of every `RUN` consecutive bytes, so most bytes are not read.
+    // A run covers at least one of every `RUN` consecutive positions, so most bytes need not be
+    // read.
     while at + RUN <= bytes.len() {
         let last = at + RUN - 1;
         if !bytes[last].is_ascii_digit() {

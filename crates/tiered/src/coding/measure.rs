@@ -71,15 +71,15 @@ fn orders(count: usize) -> Vec<Vec<u8>> {
     })
 }
 
-/// The processor time of this thread, because others use the machine too.
+/// The processor time of this thread. Other programs may use the machine at the same time.
 fn used() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = told.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Codes and decodes bodies, prints the time that it took, and returns the share of their bytes
-/// that is left.
+/// Codes and decodes bodies, and prints the time that it took. Returns the coded bytes as a share
+/// of the bytes of the bodies.
 fn measure(
     name: &str,
     bodies: &[&[u8]],
@@ -90,7 +90,7 @@ fn measure(
     let mut body = vec![0; 2 * BLOCK_BYTES];
     let mut coded = Vec::new();
     let (mut encoding, mut decoding) = (Duration::MAX, Duration::MAX);
-    // The best of several: others may have used the processor.
+    // Takes the best of several rounds, because other programs may have used the processor.
     for _ in 0..if cfg!(debug_assertions) { 1 } else { 7 } {
         coded.clear();
         let began = used();

@@ -2,20 +2,20 @@
 //!
 //! Hot data is stored as it is, or compressed with LZ4, which decompresses about as fast as memory
 //! is copied. Cold data is compressed with zstd, with a dictionary trained on blocks of its table
-//! (X-Engine's slides, "Storage cost"). Every block states its own coding. So blocks of one extent
-//! may differ, and a compaction can carry a block to another extent as it is.
+//! (X-Engine's slides, "Storage cost"). Every block states its own coding, so a compaction can
+//! carry a block to another extent as it is, and blocks of one extent may differ in coding.
 //!
 //! # Guarantees
 //! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was
 //!   encoded with, equals the input.
 //! - **CODING-2.** Decoding any bytes, with any coding and any dictionary, returns some bytes or
-//!   [`spillway_base::ErrorKind::Corruption`]. The decoder allocates memory only after
-//!   [`Coded::open`] has checked that the claimed length is within the caller's bound, and never
-//!   writes past that length.
+//!   [`spillway_base::ErrorKind::Corruption`]. [`Coded::open`] checks that the claimed length is
+//!   within the caller's bound. The decoder allocates memory only after this check, and never
+//!   writes past the claimed length.
 //! - **CODING-3.** An encoded body is smaller than the body by at least a sixteenth of the body. A
 //!   body that does not shrink as much is stored as it is.
 //! - **CODING-4.** Decoding a body with another dictionary than its own returns `Corruption`: the
-//!   body carries a number that is derived from the bytes of its dictionary.
+//!   encoded body carries a number that is derived from the bytes of its dictionary.
 //!
 //! # Format
 //! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies
@@ -157,25 +157,25 @@ const HEADER_BYTES: usize = 4;
 /// The largest body that is coded. Larger bodies are single large values, and are stored.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// The most bytes of a coded body for a body of this length; a longer one is stored uncompressed
-/// (CODING-3).
+/// The most bytes that a coded body may have for a body of this length. If it would have more, the
+/// body is stored uncompressed (CODING-3).
 fn coded_most(body: usize) -> usize {
     body - body.div_ceil(16)
 }
 
-/// Encodes bodies. It keeps what is expensive to make for each: search tables and a prepared
-/// dictionary.
+/// Encodes bodies. It keeps the search tables and the prepared dictionary, which are expensive to
+/// make, from one body to the next.
 pub(crate) struct Encoder {
     compressor: Compressor,
     packing: Packing,
     packed: Vec<u8>,
-    /// Whether taking digits out made the last block that was tried both ways smaller, and the
-    /// number of blocks since.
+    /// Whether the last block that was tried with and without its digits was smaller without, and
+    /// the number of blocks since.
     digits_pay: bool,
     untried: u32,
 }
 
-/// One in this many blocks with many digits is tried both ways.
+/// One in this many blocks with many digits is tried with and without them.
 const TRY_EVERY: u32 = 16;
 
 enum Compressor {
@@ -214,8 +214,8 @@ impl Encoder {
         }
     }
 
-    /// Appends a coded or stored body to `out`, and returns its coding and the dictionary that it
-    /// needs.
+    /// Appends a coded or stored body to `out`. Returns its coding, and the dictionary that
+    /// decoding needs.
     pub(crate) fn encode(&mut self, body: &[u8], out: &mut Vec<u8>) -> (Coding, DictionaryId) {
         let start = out.len();
         let most = coded_most(body.len());
@@ -229,7 +229,7 @@ impl Encoder {
         (Coding::Stored, DictionaryId::NONE)
     }
 
-    /// Codes a body with its digits in it or taken out.
+    /// Codes a body, with its digits in place or taken out.
     fn code_either(
         &mut self,
         body: &[u8],
@@ -269,8 +269,8 @@ impl Encoder {
         }
     }
 
-    /// Packs a body, with its digits taken out or not. Returns whether it has many digits, if it
-    /// searched for them.
+    /// Packs a body, with its digits in place or taken out. Returns whether many digits were taken
+    /// out.
     fn pack(&mut self, body: &[u8], take_digits: bool) -> Option<bool> {
         self.packed.clear();
         pack::pack(body, take_digits, &mut self.packing, &mut self.packed)?;
@@ -301,7 +301,7 @@ impl Encoder {
                 (Coding::Lz4, DictionaryId::NONE, bytes.ok()?)
             }
             Compressor::Zstd(context, id) => {
-                // The output has no room for a result that would not be kept, so the coding ends
+                // The output has no room for a result that is too long to keep, so zstd stops
                 // early.
                 out.resize(start + rest, 0);
                 let bytes = context.compress2(&mut out[start..], &self.packed).ok()?;
@@ -325,7 +325,7 @@ struct Decoder {
 const KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// Some 160 KiB, so each thread that decodes makes one.
+    /// It takes some 160 KiB, so only threads that decode have one.
     static DECODER: RefCell<Decoder> =
         RefCell::new(Decoder {
             zstd: DCtx::create(),
@@ -334,7 +334,7 @@ thread_local! {
         });
 }
 
-/// A coded body with a known length within a bound.
+/// A coded body whose claimed length is within the caller's bound.
 #[derive(Clone, Copy)]
 pub(crate) struct Coded<'a> {
     coding: Coding,
@@ -366,7 +366,7 @@ impl<'a> Coded<'a> {
         self.body_bytes
     }
 
-    /// Decodes it into `body`, which has as many bytes as it.
+    /// Decodes the body into `body`, which has the body's length.
     pub(crate) fn decode(&self, dictionary: Option<&Dictionary>, body: &mut [u8]) -> Result<()> {
         assert_eq!(body.len(), self.body_bytes, "a body is decoded into its own length");
         if self.coding == Coding::Stored {

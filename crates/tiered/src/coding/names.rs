@@ -1,5 +1,5 @@
-//! The dictionaries that the blocks of an extent name. Each extent records them, so that a
-//! dictionary that no extent names can be removed.
+//! The dictionaries that the blocks of an extent name. The record of each extent lists them, so
+//! that a dictionary that no extent names can be removed.
 //!
 //! # Guarantees
 //!
@@ -7,10 +7,10 @@
 //!   including blocks that were carried into it undecoded. It may name more.
 //! - **DICTIONARY-2.** After every record of a manifest, the manifest has each dictionary that one
 //!   of its extents names. Only the rewrite of a whole manifest removes a dictionary, and a rewrite
-//!   is in force or is not. A compaction that encodes with a dictionary that was removed meanwhile
-//!   records the dictionary again.
-//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not, so that no dictionary
-//!   number is used twice.
+//!   takes effect as a whole or not at all. If a dictionary is removed while a compaction encodes
+//!   with it, the compaction records it again.
+//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not. A new dictionary gets a
+//!   larger number than the newest, so no number is used twice.
 //! - **DICTIONARY-4.** A dictionary that was removed from the manifest stays in memory until the
 //!   database is closed, because a reader may still use extents that were replaced. A backup has
 //!   the dictionaries of the moment at which it was taken.
@@ -42,7 +42,7 @@ impl Names {
         &self.0
     }
 
-    /// Writes their number, then each.
+    /// Writes how many there are, then the number of each.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.0.len() as u64);
         self.0.iter().for_each(|id| put_varint(out, id.0.into()));

@@ -1,4 +1,4 @@
-//! The dictionaries in memory: those of each table, by number.
+//! The dictionaries in memory, by table and number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use spillway_base::lock::{Mutex, RwLock};
 use super::{Dictionary, DictionaryId};
 
 /// The most dictionaries of a table in memory, where they stay until the next opening (DICTIONARY-4
-/// of `names`). Beyond this number, one of the existing ones is good enough.
+/// of `names`). At this number no more are trained: one of the existing ones is good enough.
 const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.
@@ -37,7 +37,7 @@ struct Trials {
     next_bytes: Option<u64>,
 }
 
-/// The bytes of bodies past which the interval of trials no longer grows.
+/// The interval between trials grows up to this many bytes of bodies.
 const TRIAL_BYTES_MAX: u64 = 8 << 30;
 
 impl Dictionaries {
@@ -67,8 +67,8 @@ impl Dictionaries {
     }
 
     /// Records that `bytes` bytes of bodies are about to be coded. Returns a number for a new
-    /// dictionary if one should be tried: at `first_bytes`, and then each time that twice as many
-    /// bytes were coded, because training takes a while.
+    /// dictionary if one should be tried: after `first_bytes`, and then each time after twice as
+    /// many bytes as before, because training takes a while.
     pub(crate) fn to_try(&self, bytes: u64, first_bytes: u64) -> Option<DictionaryId> {
         let mut trials = self.trials.lock();
         trials.coded_bytes += bytes;
