@@ -13,12 +13,12 @@ use crate::extent_meta::Counts;
 use crate::level::Slice;
 use crate::memtable::{Memtable, TreePlace};
 
-/// The origin of a block.
+/// The origin of a block's bytes.
 #[derive(Clone)]
 pub(crate) enum Origin {
-    /// An extent, and the block's number there.
+    /// An extent, and the block's number in it.
     Extent(OpenSlice, usize),
-    /// A memtable, from which it was just made.
+    /// A memtable. The block was just built from it.
     Memory(Arc<BuiltBlock>, Goes),
 }
 
@@ -31,12 +31,12 @@ pub(crate) enum Goes {
     On,
 }
 
-/// A block of a source, of which some entries may have been taken already.
+/// A block of a source, some of whose first entries may have been taken already.
 pub(crate) struct Unit {
     pub(crate) origin: Origin,
-    /// Its entries, once they were needed.
+    /// The decoded block, once its entries were needed.
     pub(crate) block: Option<Arc<Block>>,
-    /// Entries before this one were taken.
+    /// The entries before this index were taken.
     pub(crate) from: usize,
 }
 
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    /// Whether versions of its last key are in the next block.
+    /// Whether the next block has versions of this block's last key, too.
     pub(crate) fn goes_on(&self) -> bool {
         match &self.origin {
             Origin::Extent(open, block) => open.resident.goes_on(*block),
@@ -76,7 +76,7 @@ impl Unit {
     }
 }
 
-/// The next piece of a source.
+/// What comes next from a source.
 pub(crate) enum Head {
     /// A slice that was not opened yet.
     Slice(Arc<Slice>),
@@ -87,7 +87,7 @@ pub(crate) enum Head {
 /// A source.
 pub(crate) struct MergeInput<'a> {
     head: Head,
-    /// A unit that was returned and comes before the head.
+    /// A unit that was given back. It comes before the head.
     returned: Option<Unit>,
     rest: Rest<'a>,
     bulk: Option<Bulk>,
@@ -106,8 +106,8 @@ impl<'a> MergeInput<'a> {
         MergeInput::new(slices, Some(bulk.clone()))
     }
 
-    /// The versions that the rule keeps of a memtable's keys in a range, in blocks that end at cuts
-    /// (COMPACTION-6).
+    /// The versions of a memtable's keys in a range that the rule keeps, in blocks that end at each
+    /// cut (COMPACTION-6).
     pub(crate) fn of_memtable(
         memtable: &'a Memtable,
         range: KeyRange<'a>,
@@ -174,7 +174,7 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// Returns the last taken block.
+    /// Gives back the block that was taken last.
     pub(crate) fn give_back(&mut self, unit: Unit) {
         debug_assert!(self.returned.is_none());
         self.returned = Some(unit);
@@ -265,7 +265,8 @@ impl<'a> MemtableBlocks<'a> {
         }
     }
 
-    /// The next block, once the key after it is known.
+    /// The next block. It is returned only when the block after it is known, because that may
+    /// continue its last key.
     fn next(&mut self) -> Option<(BuiltBlock, Goes)> {
         while let Some(place) = self.place.filter(|_| self.ready.len() < 2) {
             match self.memtable.key(place).filter(|key| self.range.contains(key)) {

@@ -5,16 +5,17 @@
 //!
 //! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
 //!   changes, and the merge does not read it.
-//! - In a slice that other sources reach into, blocks that no other source reaches into pass
-//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. A short
-//!   row of blocks is *carried*: the merge copies their bytes without decoding them.
+//! - Other sources may have keys within the key range of a slice. Blocks of this slice pass
+//!   unchanged if no other source has keys within the block's range. Many such blocks in sequence
+//!   stay where they are, as a slice of their own. A few are *carried*: the merge copies their
+//!   bytes without decoding them.
 //! - A slice or block is dropped unread if range tombstones hide each of its versions from every
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
 //!
-//! A block whose key range spans blocks of other sources, but that has no key among theirs, is
-//! split. Its parts are merged separately, and the other blocks pass unchanged (figure 8 of the
-//! paper is a test here).
+//! The key range of a block may span whole blocks of other sources although the block has no key
+//! within theirs. Such a block is split: its parts are merged separately, and the blocks that it
+//! spans pass unchanged (figure 8 of the paper is a test here).
 //!
 //! # What holds
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
@@ -22,24 +23,24 @@
 //!   rewrites it (E11).
 //! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
 //!   one of them.
-//! - **COMPACTION-3.** A slice or block passes only if it is clean: merging it alone would drop
-//!   nothing, except for versions that range tombstones hide and that some live snapshot still
-//!   sees.
+//! - **COMPACTION-3.** A slice or block passes unchanged only if it is clean: merging it alone
+//!   would drop nothing, except for versions that are hidden by a range tombstone that some live
+//!   snapshot does not see yet.
 //! - **COMPACTION-4.** Blocks and extents do not become fragmented. A small block is merged with a
 //!   neighbour. A slice that a compaction cut is at least an eighth of an extent. An extent of
 //!   which less than half is used is not re-linked.
-//! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source, except
-//!   for versions of one key.
-//! - **COMPACTION-6.** A flush to Level0 cuts its output at both ends of key ranges that
-//!   compactions avoid because of damage ([`SplitPoints`]), however small the parts are. So the
-//!   flushed rows beside the damage are compacted as usual. Outputs of compactions need no such
-//!   cut, because their inputs hold no such keys.
+//! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source. Only the
+//!   versions of one key, which are never divided among tasks, may exceed this.
+//! - **COMPACTION-6.** Compactions avoid key ranges with damaged blocks. A flush to Level0 cuts its
+//!   output at both ends of these ranges ([`SplitPoints`]), however small the parts are. So the
+//!   flushed rows outside of a damaged range are compacted as usual. Compactions need no such cuts,
+//!   because their inputs hold no keys of these ranges.
 //!
 //! # Parts
 //!
 //! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides which
 //! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer`
-//! puts the result into extents, and [`crate::bulk_io`] reads and writes beside the merge.
+//! puts the result into extents. [`crate::bulk_io`] reads and writes while the merge computes.
 
 mod input;
 mod offload;

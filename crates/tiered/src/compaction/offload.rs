@@ -1,10 +1,10 @@
 //! The contract for executors of merge tasks: the local CPU, or an accelerator (X-Engine, section
 //! 3.3.2, "FPGA offloading").
 //!
-//! A [`MergeTask`] is a few hundred kilobytes of blocks and everything else that the merge needs:
-//! which entries of which blocks to merge, and which versions to drop. Tasks do not depend on each
-//! other, or on tables, extents or files, so they may run anywhere, in any order and number. The
-//! results are blocks in the format of [`crate::block`].
+//! A [`MergeTask`] is a few hundred kilobytes of blocks, with the ranges of their entries to merge.
+//! A [`DropRule`] says which versions to drop. Tasks do not depend on each other, or on tables,
+//! extents or files, so they may run anywhere, in any order and number. The results are blocks in
+//! the format of [`crate::block`].
 //!
 //! - **OFFLOAD-1.** The result is a function of the task: its bytes equal the bytes of [`Cpu`]'s
 //!   result.
@@ -12,9 +12,9 @@
 //! - **OFFLOAD-3.** An accelerator that fails returns an error and has no other effect. [`Cpu`]
 //!   then does the work.
 //!
-//! [`Checked`] runs two executors and compares their results, byte by byte. If an executor refuses
-//! several tasks together, [`Checked`] gives it the tasks again one by one, to find the tasks that
-//! it does not support.
+//! [`Checked`] runs two executors and compares their results, byte by byte. If an accelerator
+//! refuses several tasks together, the merge gives it the tasks again one by one, to find the tasks
+//! that it does not support.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl Piece {
         self.block.body()
     }
 
-    /// The entries of the block that it covers.
+    /// The range of the block's entries that the piece covers.
     #[must_use]
     pub fn entries(&self) -> Range<usize> {
         self.entries.clone()
@@ -89,7 +89,8 @@ pub trait Accelerator: Send + Sync {
     /// The number of tasks that it takes at once, at least one.
     fn batch(&self) -> usize;
 
-    /// Whether two executors did each task that it does not refuse, with equal results.
+    /// Whether it merges each task with two executors, and refuses the task if their results
+    /// differ.
     fn compares(&self) -> bool {
         false
     }
@@ -97,7 +98,7 @@ pub trait Accelerator: Send + Sync {
     /// Merges each task into blocks.
     ///
     /// # Errors
-    /// The reason why it refuses; it has done nothing then (OFFLOAD-3).
+    /// The reason why it refuses the tasks. It has had no effect then (OFFLOAD-3).
     fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>>;
 }
 
@@ -186,7 +187,8 @@ fn next_piece<'a>(
     })
 }
 
-/// By key, and the versions of a key newest first: by commit, and within a commit by source. A
+/// The order of entries: by key, the versions of a key from newest to oldest, and versions of one
+/// commit from the newest source to the oldest. Two sources may have a key of one commit: a
 /// memtable may be sealed in the middle of a batch that changes a key twice (E1).
 fn order(a: (&Entry<'_>, usize), b: (&Entry<'_>, usize)) -> Ordering {
     let by_version = a.0.key.cmp(b.0.key).then(b.0.csn.cmp(&a.0.csn));
@@ -199,8 +201,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let sources = task.sources.iter().enumerate();
     let mut readers: Vec<TaskReader<'_>> =
         sources.filter_map(|(rank, pieces)| TaskReader::new(rank, pieces)).collect();
-    // The readers are kept in the order of their next entries: sorted once, and then repaired by
-    // moving one reader to its place.
+    // The readers are kept in the order of their next entries. They are sorted once; afterwards,
+    // each time the first reader is moved to its new place.
     readers.sort_by(|a, b| order(a.at(), b.at()));
     while let Some((first, others)) = readers.split_first_mut() {
         let rival = others.first().map(|other| (other.entry, other.rank));

@@ -1,4 +1,4 @@
-//! The planner: which slices and blocks of the sources pass unchanged, and which are merged
+//! The planner decides which slices and blocks of the sources pass unchanged, and which are merged
 //! (X-Engine, section 3.3.2, "Data reuse").
 
 use std::sync::Arc;
@@ -19,16 +19,16 @@ pub(crate) const TASK_BYTES: u64 = 256 << 10;
 /// The policy of data reuse: which slices and blocks may pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// Whether slices and blocks may be re-linked and carried. Otherwise every entry is merged, as
-    /// in an LSM-tree without data reuse.
+    /// Whether slices and blocks may be re-linked and carried. If not, every entry is merged, as in
+    /// an LSM-tree without data reuse.
     pub(crate) reuse: bool,
     /// See [`super::DropRule`].
     pub(crate) others_from: Csn,
-    /// Bytes below which a slice is too small to be one.
+    /// The least bytes of a slice that stays where it is.
     pub(crate) slice_bytes_min: u64,
-    /// Bytes that must be in use for each slot of an extent for its slices to stay where they are.
+    /// The least bytes in use for each slot of an extent whose slices stay where they are.
     pub(crate) used_bytes_min: u64,
-    /// The coding that an extent must have been written with for its slices to stay where they are.
+    /// The weakest coding of an extent whose slices stay where they are.
     pub(crate) coding_min: Coding,
     /// Bytes of a full block in memory.
     pub(crate) block_bytes: usize,
@@ -48,7 +48,7 @@ impl Policy {
 pub(crate) enum Step {
     /// The whole slice stays where it is.
     Relink(Arc<Slice>),
-    /// A block that no other source reaches into.
+    /// A block passes unchanged: no other source has keys within its range.
     Pass(Origin),
     Merge(MergeTask),
 }
@@ -84,13 +84,13 @@ enum PassVerdict {
     No,
 }
 
-/// Blocks that are merged together: the pieces of each source, and its last block, which may reach
-/// past the group's end.
+/// Blocks that are merged together: the pieces of each source, and the last block of each source,
+/// which may reach past the group's end.
 struct MergeGroup {
     pieces: Vec<Vec<Piece>>,
     tails: Vec<Option<Unit>>,
-    /// Versions of keys up to this one are in pieces that cannot be cut any more: the group ends
-    /// past it.
+    /// The pieces before the tails can no longer be cut, and have versions of keys up to this one.
+    /// So the group ends past this key.
     covered: Vec<u8>,
     bytes: u64,
 }
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         Planner { sources, policy, ripe, cuts: SplitPoints::NONE, gone: Gone::default() }
     }
 
-    /// Also ends tasks at cuts, where blocks from memory end (COMPACTION-6).
+    /// Also ends tasks at cuts. Blocks from a memtable end there, too (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> Planner<'a> {
         self.cuts = cuts;
         self
@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
         keys.min().map(|(_, at)| at)
     }
 
-    /// Whether the next keys of all other sources are past a key.
+    /// Whether the next keys of all other sources lie after a key.
     fn others_past(&self, source: usize, key: &[u8]) -> bool {
         let mut others = self.sources.iter().enumerate().filter(|(at, _)| *at != source);
         others.all(|(_, other)| other.key().is_none_or(|first| first > key))
@@ -192,7 +192,7 @@ impl<'a> Planner<'a> {
         }
         let Some(unit) = supply.whole_unit() else { return PassVerdict::No };
         let sound = match &unit.origin {
-            // The rule has been applied to it.
+            // The drop rule has already been applied to it.
             Origin::Memory(..) => !unit.goes_on(),
             Origin::Extent(..) => {
                 let counts = unit.counts();
@@ -207,8 +207,8 @@ impl<'a> Planner<'a> {
         if passes { PassVerdict::Block } else { PassVerdict::No }
     }
 
-    /// Gathers the next merge: up to a key from which something passes, or until the task is large
-    /// enough.
+    /// Gathers the blocks of the next merge: up to a key at which something passes unchanged, or
+    /// until the task is large enough.
     fn group(&mut self) -> Result<MergeTask> {
         let sources = self.sources.len();
         let mut group = MergeGroup {
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
                 }
                 let verdict = self.verdict(next);
                 let passes = matches!(verdict, PassVerdict::Slice | PassVerdict::Block);
-                // The rest would be a small block, so its neighbour is merged, too.
+                // If the rest would be a small block, its neighbour is merged, too.
                 let reached = group.reaches(&key);
                 if passes && (reached || group.bytes >= SMALL_BYTES as u64) {
                     let last = self.last_of(next).to_vec();
@@ -260,7 +260,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the group has no key from `first` to `last`, although it spans them.
+    /// Whether the group has no key from `first` to `last`, although one of its blocks spans them.
     fn leaves_out(&mut self, group: &mut MergeGroup, first: &[u8], last: &[u8]) -> Result<bool> {
         for tail in &mut group.tails {
             let Some(tail) = tail.as_mut().filter(|tail| tail.last() >= first) else { continue };
@@ -288,7 +288,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Ends a group before a key, and returns its entries from there on.
+    /// Ends a group before the key `end`, and gives entries from this key on back to their sources.
     fn close(&mut self, mut group: MergeGroup, end: Option<&[u8]>) -> Result<MergeTask> {
         for (source, tail) in group.tails.into_iter().enumerate() {
             let (Some(mut unit), Some(end)) = (tail, end) else { continue };

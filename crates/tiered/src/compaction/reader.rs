@@ -1,10 +1,10 @@
 //! Reads the blocks of a slice that a compaction takes apart, in stretches of consecutive blocks.
 //!
-//! The decoder and the carrier of blocks share the stretches that were read. Where decoded and
-//! carried blocks alternate, both go through the slice together, and the carrier follows somewhat
-//! behind the decoder. So the reader keeps the last two stretches. Stretches are short at first,
-//! because often no more is needed, and grow while the requested blocks lie close behind the last
-//! read.
+//! A merge decodes some blocks of a slice and carries others. Both read the same stretches. Where
+//! decoded and carried blocks alternate, the merge goes through the slice at two positions, and
+//! carries blocks somewhat behind those that it decodes. So the reader keeps the last two
+//! stretches. Stretches are short at first, because often no more is needed. They grow while the
+//! requested blocks lie close behind the last stretch.
 
 use std::cell::RefCell;
 use std::ops::Range;

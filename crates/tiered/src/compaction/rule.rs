@@ -6,28 +6,29 @@ use spillway_base::engine::Rewrite;
 use crate::block::{BlockWriter, Entry};
 use crate::ranges::RangeTombstones;
 
-/// The rule of flushes and compactions: keep the versions that some snapshot sees.
+/// The rule of flushes and compactions: keep the versions that a snapshot may see.
 ///
-/// A version is dropped if no live snapshot lies between it and the next newer version of its key.
-/// A tombstone that every snapshot sees is dropped, too, if it hides nothing: every older version
-/// of its key is an input. Versions above the largest live snapshot are all kept. A range tombstone
-/// over a key counts as a newer version for the versions that it hides.
+/// A version is dropped if there is a newer version of its key, and no live snapshot is at or above
+/// the version's CSN and below the newer one's. Of a key, a range tombstone counts as a newer
+/// version for the versions that it hides. Versions above the largest live snapshot are all kept,
+/// because later snapshots may see them. A tombstone that every snapshot sees is dropped if it
+/// hides nothing: every older version of its key is an input of this merge.
 #[derive(Clone, Copy, Debug)]
 pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
     pub live: &'a [Csn],
-    /// A slice that is no input and may share keys with the inputs holds no version below this CSN;
+    /// No slice outside of the inputs that may share keys with them has a version below this CSN;
     /// [`Csn::ZERO`] if that is not known.
     pub others_from: Csn,
     /// The range tombstones over the inputs.
     pub ranges: &'a RangeTombstones,
-    /// The rewrite of values that are kept and merged. A value that it would make longer stays as
-    /// it is (E11).
+    /// The rewrite of the values that are kept and merged. A value stays as it is if the rewrite
+    /// would make it longer (E11).
     pub rewrite: Option<&'a dyn Rewrite>,
 }
 
 impl DropRule<'_> {
-    /// Whether some snapshot needs a version whose next newer one is `newer`.
+    /// Whether some snapshot needs a version, where `newer` is the CSN of the next newer version.
     fn keeps(&self, entry: &Entry<'_>, newer: Option<Csn>) -> bool {
         if entry.value.is_none() && self.hides_nothing(entry.csn) {
             return false;
@@ -39,19 +40,19 @@ impl DropRule<'_> {
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
 
-    /// Whether a tombstone can be dropped: every snapshot sees it, so no older version among the
-    /// inputs is kept, and there is none elsewhere.
+    /// Whether a tombstone can be dropped. Every snapshot sees it, so no older version among the
+    /// inputs is kept; and there is no older version outside of the inputs.
     fn hides_nothing(&self, csn: Csn) -> bool {
         csn < self.others_from && self.live.first().is_some_and(|oldest| csn <= *oldest)
     }
 }
 
-/// Decides for each version, in order, whether it is kept. Of versions of one commit, only the
-/// first is kept.
+/// Decides for each version, in order, whether it is kept. Of several versions of a key that one
+/// commit wrote, only the first is kept, which is the newest.
 pub(crate) struct Sieve<'a> {
     rule: &'a DropRule<'a>,
     key: Vec<u8>,
-    /// The CSN of the version before, if it was of the same key.
+    /// The CSN of the previous version, if it has the same key.
     newer: Option<Csn>,
     value: Vec<u8>,
 }
@@ -61,7 +62,7 @@ impl<'a> Sieve<'a> {
         Sieve { rule, key: Vec::new(), newer: None, value: Vec::new() }
     }
 
-    /// Writes the next version if it is kept, after its rewrite.
+    /// Writes the next version if it is kept, with its value rewritten.
     pub(crate) fn pass(&mut self, entry: &Entry<'_>, writer: &mut BlockWriter) {
         if !self.keeps(entry) {
             return;

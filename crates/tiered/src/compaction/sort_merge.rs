@@ -1,4 +1,4 @@
-//! A second implementation of the merge, to check [`Cpu`](super::Cpu) against: it sorts all
+//! A second implementation of the merge, to check [`Cpu`](super::Cpu) against. It sorts all
 //! entries, and decides for each version which snapshots see it.
 
 use spillway_base::{Csn, Result};
@@ -7,8 +7,8 @@ use super::offload::{Accelerator, MergeTask};
 use super::rule::DropRule;
 use crate::block::{BlockWriter, BuiltBlock, Entry};
 
-/// Merges by sorting, three tasks at once, in about twice the time. [`Checked`](super::Checked)
-/// compares it with [`Cpu`](super::Cpu).
+/// Merges by sorting, three tasks at once. It takes about twice as long as [`Cpu`](super::Cpu), and
+/// [`Checked`](super::Checked) compares the two.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorts;
 
@@ -26,8 +26,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let pieces = task.sources().iter().flatten();
     let mut entries: Vec<_> =
         pieces.flat_map(|piece| piece.entries().map(|at| piece.block.entry(at))).collect();
-    // The sort is stable: of versions of one commit, that of the newest source comes first, and
-    // counts.
+    // The sort is stable. Of the versions of one commit, that of the newest source comes first, and
+    // is kept.
     entries.sort_by(|a, b| a.key.cmp(b.key).then(b.csn.cmp(&a.csn)));
     entries.dedup_by(|later, first| (later.key, later.csn) == (first.key, first.csn));
     let mut writer = BlockWriter::new(task.block_bytes());
@@ -42,8 +42,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     writer.finish()
 }
 
-/// Whether a present or future snapshot sees a version, whose next newer one is `newer`, and would
-/// see something else without it.
+/// Whether a present or future snapshot sees a version, and would see something else without it.
+/// `newer` is the CSN of the next newer version.
 fn is_needed(entry: &Entry<'_>, newer: Option<Csn>, rule: &DropRule<'_>) -> bool {
     let hides = entry.csn >= rule.others_from || rule.live.iter().any(|live| *live < entry.csn);
     if entry.value.is_none() && !hides {

@@ -1,6 +1,6 @@
 //! Split points: the keys before which a flush cuts its output.
 
-/// Keys before which a slice ends. All versions of a key lie on one side of each.
+/// Keys at which a slice ends just before the key. All versions of a key lie on the same side.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct SplitPoints(Vec<Box<[u8]>>);
 
@@ -8,13 +8,13 @@ impl SplitPoints {
     /// No cuts.
     pub(crate) const NONE: &'static SplitPoints = &SplitPoints(Vec::new());
 
-    /// A cut before each of these keys, which ascend.
+    /// A cut before each of these keys, in ascending order.
     pub(crate) fn before(keys: Vec<Box<[u8]>>) -> SplitPoints {
         debug_assert!(keys.is_sorted());
         SplitPoints(keys)
     }
 
-    /// The number of cuts before a key. Keys with the same number are not separated.
+    /// The number of cuts at or before a key. No cut separates two keys with the same number.
     #[inline]
     pub(crate) fn before_key(&self, key: &[u8]) -> usize {
         self.0.partition_point(|cut| **cut <= *key)

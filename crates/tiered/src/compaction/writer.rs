@@ -1,4 +1,4 @@
-//! The writer of a merge: slices that stay in place, and new extents of everything else.
+//! The writer of a merge: keeps slices in place, and writes everything else into new extents.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Tally {
     pub(crate) merged_bytes: u64,
     /// Decoded bytes of blocks that were merged.
     pub(crate) merge_input_bytes: u64,
-    /// Bytes of blocks that were coded, before and after.
+    /// Bytes of the blocks that were coded, before and after the coding.
     pub(crate) coded_from_bytes: u64,
     pub(crate) coded_bytes: u64,
     /// Tasks that two executors did with equal results.
@@ -71,7 +71,7 @@ impl Coder {
         Coder { coding: compression.coding(), encoder, frame: Vec::new() }
     }
 
-    /// The least coding that blocks must have.
+    /// The coding that blocks must have at least.
     pub(crate) fn coding(&self) -> Coding {
         self.coding
     }
@@ -105,12 +105,12 @@ pub(crate) struct MergeWriter<'a> {
     coder: Coder,
     builder: ExtentBuilder,
     pending: Option<Pending>,
-    /// Steps that wait until their tasks are enough for the accelerator.
+    /// Steps that wait until there are enough tasks for a batch of the accelerator.
     waiting: Vec<Step>,
     tasks: usize,
     stays: Vec<Arc<Slice>>,
     cuts: &'a SplitPoints,
-    /// The number of cuts before the last block.
+    /// The number of cuts before the last block that was written.
     cuts_before: usize,
     tally: Tally,
     /// The accelerator's last refusal.
@@ -123,7 +123,7 @@ pub(crate) struct MergeResult {
     /// The slices that stay where they are.
     pub(crate) stays: Vec<Arc<Slice>>,
     pub(crate) tally: Tally,
-    /// The accelerator's last refusal, and the merge that it refused.
+    /// The accelerator's last refusal, with the keys of the merge that it refused.
     pub(crate) refusal: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> MergeWriter<'a> {
         }
     }
 
-    /// Also ends slices at cuts, where the incoming blocks end (COMPACTION-6).
+    /// Also ends slices at cuts. The incoming blocks end there, too (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> MergeWriter<'a> {
         self.cuts = cuts;
         self
@@ -214,8 +214,8 @@ impl<'a> MergeWriter<'a> {
         Ok(())
     }
 
-    /// Merges tasks with the accelerator. If it refuses several tasks, each is tried alone, to find
-    /// those that it refuses.
+    /// Merges tasks with the accelerator. If it refuses several tasks together, each is tried
+    /// alone, to find those that it refuses.
     fn merge(&mut self, tasks: &[MergeTask]) -> Result<Vec<Vec<BuiltBlock>>> {
         let error = match self.accelerator.merge(tasks, self.rule) {
             Ok(merged) => {
@@ -232,15 +232,15 @@ impl<'a> MergeWriter<'a> {
             for task in tasks {
                 merged.append(&mut self.merge(std::slice::from_ref(task))?);
             }
-            // It merged each task alone after it had refused them together, so one of them had
-            // differed.
+            // The accelerator merged each task alone, but refused them together, so the results of
+            // one had differed in the first attempt.
             if self.tally.refused_tasks == before {
                 self.refused(tasks, &error);
             }
             return Ok(merged);
         }
         self.refused(tasks, &error);
-        // OFFLOAD-3: it did nothing, so the work is done here.
+        // The accelerator has had no effect (OFFLOAD-3), so the CPU does the work.
         Cpu.merge(tasks, self.rule)
     }
 
@@ -278,7 +278,7 @@ impl<'a> MergeWriter<'a> {
         Ok(())
     }
 
-    /// Decides about the waiting blocks: many stay in place, few are carried.
+    /// Decides about the pending blocks: many stay in place, few are carried.
     fn settle(&mut self) -> Result<()> {
         let Some(Pending { open, blocks, bytes }) = self.pending.take() else { return Ok(()) };
         let slice = &open.slice;
@@ -290,7 +290,7 @@ impl<'a> MergeWriter<'a> {
         self.relink(Slice::new(Arc::new(meta), extent))
     }
 
-    /// Copies blocks unchanged, or coded more strongly if that is wanted.
+    /// Copies blocks unchanged, or encodes them if a stronger coding is wanted.
     fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
         let (slice, resident) = (&open.slice, &open.resident);
         let wanted = self.coder.coding();
