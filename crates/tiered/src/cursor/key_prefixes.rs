@@ -1,38 +1,41 @@
-//! Key prefixes: the first bytes of the sources' keys, as numbers that are compared instead of the
-//! keys.
+//! Key prefixes: the first bytes of the sources' keys behind a common prefix, as numbers. The merge
+//! compares these numbers first, and the keys only where the numbers are equal.
 
 use smallvec::SmallVec;
 use spillway_base::Direction;
 use spillway_base::codec::key_head;
 
 const WORD: usize = size_of::<u64>();
-/// The comparisons with equal heads after which another prefix is searched for. Each time that
-/// there is none, the next search comes after twice as many, up to a limit.
+/// The comparisons of different keys with equal heads after which a search for another prefix
+/// begins. Each time that the search finds the same prefix, the next search comes after twice as
+/// many comparisons, up to a limit.
 const VAIN_FIRST: u32 = 8;
 const VAIN_MAX: u32 = 1024;
 
-/// The prefix after which keys have their heads, and the direction of the scan.
+/// The prefix behind which keys have their heads, and the direction of the scan.
 ///
-/// The *head* of a key is the number made of its eight bytes after a prefix, the first most
-/// significant. Keys that do not begin with the prefix have the least or the largest head. In a
-/// descending scan, the head is the complement. So of two keys, the first one in the scan's order
-/// never has the larger head. The prefix only determines how often heads are equal and the keys
-/// must be compared.
+/// The *head* of a key is the number made of the eight bytes behind the prefix, the first byte most
+/// significant. A key that does not begin with the prefix has the least head if it is below the
+/// prefix, and the largest if it is above. In a descending scan, the head is the complement of this
+/// number. So of two keys, the one that comes first in the scan never has the larger head. A badly
+/// chosen prefix makes heads equal more often, so that more keys must be compared, but changes no
+/// result.
 ///
-/// The prefix is the common prefix of the keys at which all sources stand. It stops helping once
-/// the sources have moved to other keys: heads are then often equal ([`KeyPrefixes::is_vain`]), and
-/// another prefix is chosen.
+/// The prefix is the common prefix of the keys at which the sources stand. When the sources have
+/// moved to other keys, heads may often be equal ([`KeyPrefixes::is_vain`]). Then the cursor
+/// chooses another prefix.
 pub(super) struct KeyPrefixes {
     prefix: SmallVec<[u8; 24]>,
-    /// The prefix as a number, with a mask of its bytes, if it fits a number.
+    /// The prefix as a number, with a mask of its bytes, if it has at most eight bytes.
     begin: u64,
     mask: u64,
-    /// The offset of heads if the prefix fits a number; otherwise an offset that no key reaches.
+    /// The offset of heads if the prefix has at most eight bytes; otherwise an offset that no key
+    /// reaches.
     short: usize,
     /// All ones in a descending scan.
     flip: u64,
-    /// The comparisons with equal heads since the last search for a prefix, and their number at
-    /// which the next one begins.
+    /// The comparisons of different keys with equal heads since the last search for a prefix, and
+    /// the number of them at which the next search begins.
     vain: u32,
     borne: u32,
 }
@@ -82,20 +85,20 @@ impl KeyPrefixes {
         }
     }
 
-    /// Counts comparisons in which different keys had equal heads. Returns whether these were
-    /// enough to search for another prefix.
+    /// Counts comparisons in which different keys had equal heads. Returns whether there were
+    /// enough of them to search for another prefix.
     pub(super) fn is_vain(&mut self, times: u32) -> bool {
         self.vain += times;
         self.vain >= self.borne
     }
 
-    /// Takes the common prefix of these keys, which changes the heads of keys. Returns `false` if
+    /// Chooses the common prefix of these keys. This changes the heads of keys. Returns `false` if
     /// the prefix is unchanged.
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;
         let Some(first) = keys.next() else { return false };
-        // Leave room for bytes after the prefix in the number, so that with short keys it stays
-        // useful for long.
+        // The prefix leaves the last eight bytes of a key to the head. So it stays useful for long,
+        // also if keys are short.
         let most = first.len().saturating_sub(WORD);
         let len = keys.fold(most, |len, key| len.min(shared(first, key)));
         if *self.prefix == first[..len] {

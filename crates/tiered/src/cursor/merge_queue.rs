@@ -1,32 +1,36 @@
 //! The merge queue: the sources of a scan, in the order of their next keys.
 //!
 //! When the first source reaches a new key, it moves back past the sources whose keys come before
-//! that key. The lowest level has most rows of a table, so the first source mostly passes no other.
-//! A source with few rows passes all others, and there are few of them. The queue compares the
-//! prefixes of keys ([`super::key_prefixes`]), which lie together in memory, and whole keys only
-//! where prefixes are equal. A source with the same key as the source before it in the queue is
-//! marked, so no step searches for equal keys.
+//! that key. The lowest level has most rows of a table, so its source is mostly first, and stays
+//! first after most steps. A source with few rows moves past all others, but such sources are
+//! rarely first. The queue compares the heads of keys ([`super::key_prefixes`]), which lie together
+//! in memory, and whole keys only where heads are equal. A source that has the same key as the
+//! source before it in the queue is marked, so no step has to search for equal keys.
 //!
 //! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Each step compares
-//! once for each level of the tree, even if the first source stays first. The tree has to search
-//! for the second source, and does not know ahead of a step whether the first stays. A row of a
-//! scan over all levels took 1,086 instructions with the tree, 989 with prefixes instead of keys in
-//! the tree, and 708 with the queue (callgrind, `scripts/bench-scan-instructions`). The queue would
+//! once for each level of the tree, also if the first source stays first, while the queue then
+//! compares once. The tree does not know the second source, so it cannot tell ahead of a step
+//! whether the first source will stay first. A row of a scan over all levels took 1,086
+//! instructions with the tree, 989 with heads instead of keys in the tree, and 708 with the queue
+//! (callgrind, `scripts/bench-scan-instructions`). The queue would be slower for many sources that
+//! alternate, but a sub-table has only a handful of sources.
 //! be slower for many sources that alternate; a sub-table has a handful.
 //!
 //! # Guarantees
 //! - **MERGE-QUEUE-1.** No source comes before [`MergeQueue::first`].
-//! - **MERGE-QUEUE-2.** If [`MergeQueue::tied`] is `None`, no other source has the first's key.
-//! - **MERGE-QUEUE-3.** Only the first source comes before [`MergeQueue::second`]: until the first
-//!   source has passed the key of the second, it stays first.
+//! - **MERGE-QUEUE-2.** If [`MergeQueue::tied`] is `None`, no other source has the same key as the
+//!   first.
+//! - **MERGE-QUEUE-3.** Only the first source comes before [`MergeQueue::second`]. So the first
+//!   source stays first until it has passed the key of the second.
 
 use std::cell::Cell;
 use std::mem;
 
 thread_local! {
-    /// The memory of a queue that was dropped on this thread, for the next one, because each
-    /// statement opens ranges. (A `SmallVec` needs no allocation either, but takes 45 instructions
-    /// more for each row in layers, because it checks its location each time.)
+    /// The memory of a queue that was dropped on this thread. The next queue reuses it, because
+    /// each statement opens ranges. (A `SmallVec` needs no allocation either, but takes 45
+    /// instructions more for each row of a scan over several sources, because each access checks
+    /// where its memory is.)
     static SPARE: Cell<Vec<QueuedSource>> = const { Cell::new(Vec::new()) };
 }
 
@@ -52,7 +56,7 @@ pub(super) struct MergeQueue(Vec<QueuedSource>);
 impl Drop for MergeQueue {
     fn drop(&mut self) {
         self.0.clear();
-        // A thread that is ending has no place for it any more.
+        // On a thread that is ending, the memory is freed instead.
         let _ = SPARE.try_with(|spare| spare.set(mem::take(&mut self.0)));
     }
 }
@@ -68,8 +72,8 @@ impl MergeQueue {
         self.0.reserve(most);
     }
 
-    /// Inserts a source with the head of its key. Returns the number of comparisons of keys with
-    /// equal heads that differed, as do [`MergeQueue::step`] and [`MergeQueue::step_tied`].
+    /// Inserts a source with the head of its key. Returns the number of comparisons in which
+    /// different keys had equal heads, as [`MergeQueue::step`] and [`MergeQueue::step_tied`] do.
     pub(super) fn enter(
         &mut self,
         one: usize,
@@ -93,7 +97,7 @@ impl MergeQueue {
         self.0.first().is_some_and(|first| first.on_value)
     }
 
-    /// The source that would be first without the first.
+    /// The second source: the one that would be first without the first.
     #[inline]
     pub(super) fn second(&self) -> Option<usize> {
         self.0.get(1).map(|second| second.one as usize)
@@ -116,13 +120,12 @@ impl MergeQueue {
         self.0.iter().map(|waiting| waiting.one as usize)
     }
 
-    /// Replaces the heads of the sources, for the same keys.
+    /// Replaces the heads of the sources after the prefix has changed. The keys are the same.
     pub(super) fn rename(&mut self, head: impl Fn(usize) -> u64) {
         self.0.iter_mut().for_each(|waiting| waiting.head = head(waiting.one as usize));
     }
 
-    /// Whether the first source stays first with a key of this head, as far as the head alone
-    /// decides that.
+    /// Whether the heads alone show that the first source stays first with a key of this head.
     #[inline]
     pub(super) fn stays(&self, head: u64) -> bool {
         self.0.get(1).is_none_or(|second| head < second.head)
@@ -146,13 +149,13 @@ impl MergeQueue {
         self.untie();
     }
 
-    /// The source that [`MergeQueue::tied`] named has no key left. The source after it has the
-    /// first's key if it had the key of the removed one.
+    /// The source that [`MergeQueue::tied`] named has no key left. If the source after it had the
+    /// same key, that is still marked as tied, now with the first.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);
     }
 
-    /// Marks that no source is before the first.
+    /// Removes the mark of the first source, which has no source before it.
     #[inline]
     fn untie(&mut self) {
         if let Some(first) = self.0.first_mut() {

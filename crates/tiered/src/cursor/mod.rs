@@ -3,19 +3,20 @@
 //! The next row comes from the source with the next key. If several sources have this key, the
 //! newest version hides the others. A merge queue ([`mod@merge_queue`]) orders the sources by their
 //! next keys. Most comparisons use only the first bytes behind a common prefix ([`key_prefixes`]).
-//! A step advances the first source, which stays first or moves back past some others. A source
-//! enters the queue with a bound of its first key, before it has read a block, and reads the block
-//! only when it becomes first. So a scan that ends earlier does not read that block.
 //!
-//! Most steps are *near* steps: every source that has to advance goes from a value to a value. Near
-//! steps cannot fail and skip no row, so the cursor saves no state for them.
+//! A step advances the first source. This source stays first, or moves back past some others. A
+//! source can enter the queue with a lower bound of its next key instead of the key. It reads a
+//! block only when this bound becomes the first of the queue. So a scan that ends earlier does not
+//! read that block.
+//!
+//! Most steps are *near* steps: every source that has to advance goes from a value to a value,
+//! within blocks in memory. Near steps cannot fail and skip no row, so the cursor saves no state
+//! for them. Before any other step, the cursor saves the key on which it stands, for
+//! [`Cursor::last_key`]. This is the only copy: keys and values are read in place when the caller
+//! asks for them.
 //!
 //! If the first source has several rows together before the next key of every other source, the
 //! cursor returns these rows at once. Such a batch costs one step.
-//!
-//! The cursor allocates and copies nothing for a row, except for [`Cursor::last_key`]: where a step
-//! may fail or skip hidden rows, the cursor keeps the key on which it stood. Keys and values are
-//! read in place when the caller asks for them.
 
 mod key_prefixes;
 mod merge_queue;
@@ -42,16 +43,16 @@ use crate::view::View;
 /// A kept key. A short key needs no allocation.
 type Key = SmallVec<[u8; 32]>;
 
-/// The consecutive hidden rows after which a source leaps out of the hidden range. A leap seeks,
-/// which costs more than a few steps.
+/// The consecutive hidden rows after which a source leaps out of the hidden range. A leap is a
+/// seek, which costs more than a few steps.
 const WALKED_HIDDEN_MAX: usize = 8;
 
 /// A source of a cursor.
 pub(crate) struct Merged {
     source: Source,
-    /// Whether it stands on a row that was not passed yet, or before one.
+    /// Whether it stands on a row that was not returned yet, or before such a row.
     ready: bool,
-    /// Whether it must step before it is compared.
+    /// Whether it must step before it enters the queue.
     behind: bool,
 }
 
@@ -62,11 +63,12 @@ impl Merged {
     }
 }
 
-/// The most single steps after a search for several rows that found only one. The first such search
-/// is followed by one single step, and each further one by twice as many.
+/// After a search for several rows that found only one, the cursor makes single steps without a
+/// search: one after the first such search, and twice as many after each further one, up to this
+/// number.
 const ALONE_MAX: u8 = 16;
 
-/// The single steps that do not search for several rows.
+/// How many single steps follow without a search for several rows.
 struct Alone {
     /// The remaining single steps.
     left: u8,
@@ -88,7 +90,8 @@ enum Due {
     Nothing,
 }
 
-/// A merged scan. It holds the view of the table that it reads, so nothing that it needs is freed.
+/// A merged scan. It holds the view of the sub-table that it reads, so nothing that the view has is
+/// freed.
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
     line: MergeQueue,
@@ -103,9 +106,9 @@ pub(crate) struct TableCursor {
     /// The number of rows that were returned last. The first source stands on the last of them.
     lent: usize,
     alone: Alone,
-    /// The key of the row that was returned last, if the sources have left it.
+    /// The key of the row that was returned last, once the sources have moved on from it.
     left: Option<Key>,
-    /// The stretch that was passed since the last row.
+    /// The stretch without rows that was passed since the last row.
     stretch: Stretch,
     /// Rows in that stretch that range tombstones hide.
     walked_hidden: usize,
@@ -118,8 +121,9 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// A cursor at a snapshot over sources of a sub-table's view, newest first. It skips what is
-    /// `hidden`. The sources begin after `leapt`, if that is given.
+    /// A cursor at a snapshot over the sources of a sub-table's view, the newest source first. It
+    /// skips rows that the range tombstones in `hidden` hide. If `leapt` is given, the sources
+    /// begin behind this gap.
     pub(crate) fn new(
         sources: Vec<Merged>,
         direction: Direction,
@@ -154,14 +158,14 @@ impl TableCursor {
         }
     }
 
-    /// If there are several sources, lets each stand before its next block until the block is
-    /// needed.
+    /// If there are several sources, lets each stand before its next block until a row of that
+    /// block is needed.
     pub(crate) fn late(mut self) -> TableCursor {
         self.late = self.sources.len() > 1;
         self
     }
 
-    /// Builds the queue, once all sources stand where they should.
+    /// Lets the sources that are behind step, and builds the queue.
     fn form(&mut self, access: Access) -> Result<()> {
         for merged in &mut self.sources {
             if merged.behind {
@@ -228,8 +232,8 @@ impl TableCursor {
         }
     }
 
-    /// Steps to the next row, if it is a value and only steps within blocks in memory are needed.
-    /// If it returns `false`, the caller makes the rest of the step that is due in the general way.
+    /// Steps to the next row, if that takes only near steps. If it returns `false`, the caller
+    /// makes the rest of the step in the general way.
     #[inline]
     fn step_near(&mut self) -> bool {
         while let Some(tied) = self.line.tied() {
@@ -238,7 +242,7 @@ impl TableCursor {
             }
             self.moved_tied(tied);
         }
-        // The first source is then the one that steps, or the second.
+        // Afterwards, the first source is the one that steps here, or the second source.
         let is_sure = self.line.is_second_on_value();
         if is_sure == Some(false) {
             self.leave();
@@ -264,8 +268,8 @@ impl TableCursor {
         true
     }
 
-    /// Steps past the key of the first source, with all sources that stand on it. A step that
-    /// succeeded is not repeated if another fails.
+    /// Steps past the key of the first source, with all sources that stand on this key. If one of
+    /// them fails, those that have stepped already do not step again.
     fn step(&mut self, access: Access) -> Result<()> {
         let Some(top) = self.line.first() else { return Ok(()) };
         self.leave();
@@ -280,8 +284,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Moves the first source to a row, if it stands before one. No other source has an earlier
-    /// row.
+    /// Moves the first source to a row, if it stands before one. Afterwards, no other source has an
+    /// earlier row.
     fn settle(&mut self, access: Access) -> Result<()> {
         while let Some(top) = self.line.first().filter(|top| !self.sources[*top].source.is_on_row())
         {
@@ -292,7 +296,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Keeps the key of the row that was returned last, which is about to be left.
+    /// Saves the key of the row that was returned last, because the sources are about to leave it.
     fn leave(&mut self) {
         if self.given {
             self.given = false;
@@ -300,8 +304,8 @@ impl TableCursor {
         }
     }
 
-    /// Passes a tombstone or a hidden row. Leaps if there is a gap over it, or out of a range in
-    /// which all rows of its source are hidden.
+    /// Passes a tombstone or a hidden row. If a known gap covers it, all sources leap over the gap.
+    /// If a range tombstone hides many rows of this source, the source leaps out of its range.
     fn pass(&mut self, chosen: usize) {
         self.due = Due::Step;
         let source = &self.sources[chosen].source;
@@ -327,7 +331,7 @@ impl TableCursor {
         self.stretch.leap(self.direction, &gap);
         self.due = Due::MergeQueue;
         for merged in &mut self.sources {
-            // Sources that are positioned after the gap, or have ended, stay.
+            // Sources that stand behind the gap, or have ended, stay.
             if merged.ready && gap.covers(merged.source.key()) {
                 merged.source.leap(&gap);
                 merged.behind = true;
@@ -335,7 +339,7 @@ impl TableCursor {
         }
     }
 
-    /// Called at a row or at the end: publishes the gap that was passed before it.
+    /// Called at a row, or at the end of the scan: publishes the gap that was passed before it.
     fn finish(&mut self, row: Option<usize>) {
         self.walked_hidden = 0;
         let found = row.map(|top| self.sources[top].source.entry().key);
@@ -373,8 +377,8 @@ impl TableCursor {
         rows
     }
 
-    /// As [`TableCursor::extend`], for a source that lends rows. Also returns whether another
-    /// source may have limited it.
+    /// As [`TableCursor::extend`], for a source that can return several rows. Also returns whether
+    /// another source may have limited their number.
     fn extend_first(&mut self, top: usize, most: usize) -> (usize, bool) {
         let Some(second) = self.line.second() else {
             return (self.sources[top].source.extend(None, most), false);
@@ -419,8 +423,9 @@ struct Stand<'a> {
 
 impl Contest for Stand<'_> {
     /// Whether a source comes before another: by key, and of equal keys the newest version first.
-    /// That is usually in the newest source, but commits are installed in any order (E2). Of one
-    /// commit, the newer source has its last write. Also returns whether the keys are equal.
+    /// This is usually in the newer source, but not always, because commits are installed in any
+    /// order (E2). If both versions are of one commit, the newer source has the last write. Also
+    /// returns whether the keys are equal.
     #[inline]
     fn beats(&self, one: usize, other: usize) -> (bool, bool) {
         let age = one.cmp(&other);
