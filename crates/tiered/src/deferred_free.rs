@@ -1,35 +1,36 @@
 //! Deferred frees: background threads free unreachable memory that is too much for its last reader
 //! to free (X-Engine, section 3.1.3).
 //!
-//! DEFERRED-FREE-1. *Readers free little.* The last owner of a view's levels may own everything in
-//! the view alone, because all of it may have been replaced since. So it frees about
-//! [`FREED_AT_ONCE`] of the nodes and slices and leaves the others to this module. It frees
-//! memtables whole: a memtable is a few dozen pieces of memory.
+//! DEFERRED-FREE-1. *Readers free little.* A reader that drops the last reference to an old view
+//! may be the only owner of all nodes and slices of the view's levels, because compactions may have
+//! replaced all of them since. It frees about [`FREED_AT_ONCE`] of them, and leaves the others to
+//! this module. It frees memtables whole, because a memtable is a few dozen pieces of memory.
 //!
 //! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
 //! parts before each job, and does not sleep while it finds any. A sleeping thread checks again
 //! within a second, and on a full disk whenever it tries to write.
 //!
-//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* If a part still has another
-//! owner, it stays, and its last owner frees it.
+//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* A part that still has
+//! another owner is not freed here. Its last owner frees it.
 //!
-//! DEFERRED-FREE-4. *Begin and end.* Owners defer frees only while an engine runs that frees the
-//! deferred parts. Deferred parts are freed when the engine closes or its background threads end
-//! because of a failure. At all other times, the last owner frees everything itself.
+//! DEFERRED-FREE-4. *Begin and end.* Frees are deferred only between [`DeferredFree::begin`] and
+//! [`DeferredFree::end`], while an engine runs that frees the deferred parts. When the engine
+//! closes, or its background threads end because of a failure, all deferred parts are freed. At all
+//! other times, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::lock::Mutex;
 
-/// Parts that are freed at once. They take a few microseconds if they are still shared, and some
-/// fifty if all of them are freed with their slots. Tests have few parts.
+/// Parts that the last owner frees at once. This takes a few microseconds if the parts are still
+/// shared, and some fifty if all of them are freed with their slots. Tests have few parts.
 const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };
-/// Parts that one call of [`DeferredFree::free_some`] frees. They take at most a millisecond or
+/// Parts that one call of [`DeferredFree::free_some`] frees. This takes at most a millisecond or
 /// two, for which a flush waits.
 const FREED_A_LOOK: usize = 4096;
 
-/// Something large that no reader uses any more.
+/// Something large that no reader uses any more, made of many parts.
 pub(crate) trait Retired: Send {
     /// Frees about `parts` of its parts.
     fn free(&mut self, parts: usize);
@@ -41,10 +42,10 @@ pub(crate) trait Retired: Send {
 /// Parts that wait to be freed.
 #[derive(Default)]
 pub(crate) struct DeferredFree {
-    /// Oldest first; `None` while the caller of [`DeferredFree::let_go`] must free everything
-    /// itself.
+    /// Oldest first; `None` while callers of [`DeferredFree::let_go`] must free everything
+    /// themselves.
     left: Mutex<Option<VecDeque<Box<dyn Retired>>>>,
-    /// How many things were ever left for later.
+    /// How many things were deferred in all.
     handed_over: AtomicU64,
 }
 

@@ -1,10 +1,10 @@
-//! The records of extents and slices that are stored outside of extents: enough to find or rule out
-//! a key, and to plan compactions.
+//! The manifest's records of extents and slices: enough to find or rule out a key, and to plan
+//! compactions, without reading the extents.
 //!
 //! An extent is a sequence of bytes that never changes. A level consists of *slices*: consecutive
-//! blocks of an extent. A compaction that has to change the middle of an extent leaves the two ends
-//! in place, as two slices. An extent is freed when it has no slice left. Slices are cut only
-//! between keys, so that the bounds and counts of each are exact.
+//! blocks of an extent. A compaction that has to change the middle of an extent leaves its two ends
+//! in place, as two slices. An extent is freed when no slice uses it. Slices are cut only between
+//! keys, so that the bounds and counts of each slice are exact.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use spillway_base::{Csn, Error, Result};
 use crate::coding::{Coding, Names};
 use crate::space::SlotRun;
 
-/// The number of an extent. No number is ever used twice, so a cached block or a stale slot cannot
-/// be taken for another extent's.
+/// The number of an extent. No number is ever used twice, so a cached block, or old bytes in a
+/// slot, cannot be taken for another extent's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ExtentId(pub(crate) u64);
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for ExtentId {
 pub struct Counts {
     /// Versions, tombstones included.
     pub versions: u64,
-    /// Distinct keys. In a block, those whose newest version is in it.
+    /// Distinct keys. A block counts only keys whose newest version is in it.
     pub keys: u64,
     /// Tombstones.
     pub tombstones: u64,
@@ -63,8 +63,9 @@ impl Counts {
         self.csn_max = self.csn_max.max(other.csn_max);
     }
 
-    /// Whether merging only these versions would drop none: each key has one version, and each
-    /// tombstone may hide a version elsewhere, where versions from `others_from` on may exist.
+    /// Whether merging these versions alone would drop none. This is so if each key has one
+    /// version, and each tombstone may hide a version elsewhere: other slices may have versions
+    /// from `others_from` on.
     pub(crate) fn are_clean(&self, others_from: Csn) -> bool {
         self.versions == self.keys && (self.tombstones == 0 || self.csn_min >= others_from)
     }
@@ -116,7 +117,7 @@ pub(crate) struct ExtentMeta {
     pub(crate) data_bytes: u64,
     /// CRC32C of all its bytes.
     pub(crate) crc: u32,
-    /// The least coding that its blocks were meant to have when it was written. A block that the
+    /// The weakest coding that its blocks were meant to have when it was written. A block that this
     /// coding would not have made smaller is stored uncompressed.
     pub(crate) coding: Coding,
     /// The dictionaries that its blocks may name.
