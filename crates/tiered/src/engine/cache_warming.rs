@@ -1,16 +1,17 @@
-//! Cache warming: the tables (block index and filters) of the extents that flushes and compactions
-//! write enter the cache when they are written, so that readers do not read them from the device.
+//! Cache warming: when a flush or compaction writes an extent, the extent's table (block index and
+//! filters) enters the cache. So readers do not have to read it from the device.
 //!
 //! - **CACHE-WARMING-1 (a flush).** The table of an extent that a flush writes is in the cache
 //!   before readers see the extent, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8).
 //! - **CACHE-WARMING-2 (a compaction).** The table of an extent that a compaction writes enters the
 //!   cache, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8), if the cache holds the
-//!   table of an input with keys of the same range.
+//!   table of an input whose key range overlaps the extent's.
 //! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device.
 //!
-//! Rejected: inserting the blocks of an output if the blocks that they replace were used (X-Engine,
-//! section 3.1.4). In a mixed workload with a cache of 64 MiB, the hit rate was 65.13 % with it and
-//! 65.49 % without (`docs/decisions/031-block-cache.md`).
+//! Rejected: warming data blocks, too: inserting a block of the output if the input blocks that it
+//! replaces were used (X-Engine, section 3.1.4). It gained nothing: in a mixed workload with a
+//! cache of 64 MiB, the hit rate was 65.13 % with it and 65.49 % without
+//! (`docs/decisions/031-block-cache.md`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Derives the manifest edits of a change of levels, and the extents that no slice uses after it.
+//! From a change of levels, derives the manifest's edits and the extents that no slice uses
+//! afterwards.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::manifest::Edit;
 use crate::ranges::RangeTombstones;
 use crate::table::Table;
 
-/// The effect of an edit of levels on extents.
+/// The effect of a change of levels on extents.
 pub(super) struct Change {
     /// For each extent, the bytes of slices that are added and that are removed.
     extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
@@ -31,17 +32,17 @@ impl Change {
         Change { extents }
     }
 
-    /// The extents without remaining slices. The result holds while the manifest is locked, and
-    /// until [`Change::apply`].
+    /// The extents without remaining slices. The result holds while the manifest is locked, until
+    /// [`Change::apply`].
     fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
         let unused = self.extents.values().filter(|(extent, came, went)| {
-            // A new extent has no live bytes yet.
+            // A new extent has no live bytes before this change.
             extent.live_bytes() + came == *went
         });
         unused.map(|(extent, ..)| extent)
     }
 
-    /// Whether the edit frees slots, or leaves fewer versions than before. Call it before
+    /// Whether the change frees slots, or leaves fewer versions than before. Must be called before
     /// [`Change::apply`].
     pub(super) fn gains(&self, edit: &LevelsEdit) -> bool {
         let slots = |extent: &Arc<ExtentHandle>| u64::from(extent.meta.slots.count);
@@ -62,7 +63,7 @@ impl Change {
         fresh.map(|(extent, ..)| extent)
     }
 
-    /// The manifest's edits, where `ranges` are the levels' range tombstones before the edit.
+    /// The manifest's edits. `ranges` are the levels' range tombstones before the change.
     pub(super) fn edits(
         &self,
         table: &Table,
@@ -85,14 +86,14 @@ impl Change {
         removed.chain(new).chain(added).chain(unused).chain(ranges).collect()
     }
 
-    /// Records the bytes of extents in use from now on.
+    /// Records the bytes of each extent that are in use after the change.
     pub(super) fn apply(&self) {
         for (extent, came, went) in self.extents.values() {
             extent.change_live_bytes(*came, *went);
         }
     }
 
-    /// Retires the extents of which nothing is in use any more.
+    /// Retires the extents of which no byte is in use any more.
     pub(super) fn retire(&self) {
         let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
         unused.for_each(|(extent, ..)| extent.mark_obsolete());

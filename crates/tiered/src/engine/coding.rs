@@ -19,14 +19,14 @@ use crate::table::Table;
 /// Bytes of bodies that a dictionary is trained on, for each of its bytes.
 const SAMPLE_SHARE: usize = 64;
 
-/// The coding statistics of a compaction.
+/// The dictionary of a compaction, until it is recorded and published.
 pub(super) struct Codes {
-    /// The dictionary with which zstd codes.
+    /// The dictionary with which zstd encodes.
     used: Option<Arc<Dictionary>>,
 }
 
 impl Codes {
-    /// The edit that records the dictionary, if it is not recorded: a fresh one, or one that was
+    /// The edit that records the dictionary, if the manifest does not have it: it is fresh, or was
     /// removed because no extent named it (DICTIONARY-2).
     pub(super) fn edit(&self, table: &Table, state: &State) -> Option<Edit> {
         let (used, stored) = (self.used.as_ref()?, state.tables.get(&table.id)?);
@@ -61,8 +61,8 @@ impl Inner {
         Coder::new(self.compression_at(Place::Level0(0)), None)
     }
 
-    /// The coding of a compaction's blocks: with the table's newest dictionary, or with a fresh one
-    /// if that pays.
+    /// The coder of a compaction's blocks. It uses the table's newest dictionary, or a fresh one if
+    /// that saves enough.
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
         let compression = self.compression_of(pick.kind, pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
@@ -86,8 +86,8 @@ impl Inner {
         }
     }
 
-    /// A dictionary trained on some of the inputs' blocks, if one is due and it codes others of
-    /// them better.
+    /// A dictionary trained on some of the inputs' blocks, if one is due and it makes other blocks
+    /// of the inputs smaller.
     fn fresh_dictionary(
         &self,
         table: &Table,
@@ -101,7 +101,7 @@ impl Inner {
         let dictionaries = self.context.dictionaries.of(table.id);
         let Some(id) = dictionaries.to_try(bytes, 2 * sample_bytes as u64) else { return Ok(None) };
         let slices: Vec<_> = pick.inputs().collect();
-        // As many bodies to try it on as to train it on, spread over all inputs.
+        // As many bodies to test the dictionary as to train it, spread over all inputs.
         let bodies = sample(&slices, 2 * sample_bytes.div_ceil(BLOCK_BYTES))?;
         let every_other = |from| bodies.iter().skip(from).step_by(2).map(|body| &body[..]);
         let (learned, others): (Vec<_>, Vec<_>) =

@@ -1,9 +1,9 @@
-//! The debt of the background work: the figure that determines how much writers are slowed (DESIGN,
-//! D8).
+//! The debt of the background work. It determines how much writers are slowed (DESIGN, D8).
 //!
-//! Every commit reads the debt, so reading it takes no lock. One counter has the part of the
-//! memtables, and the parts of the levels are stored whenever levels change. A reader may see parts
-//! of two different moments, each of which was correct at its moment.
+//! Every commit reads the debt, so reading it takes no lock. The debt has a part for the memtables,
+//! which follows from one counter, and parts for the levels, which are computed and stored whenever
+//! levels change. A reader may see parts of two different moments. Each of them was correct at its
+//! moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use super::Inner;
 use crate::picker::{Conflicts, Shape};
 use crate::subtable::SubTable;
 
-/// The debt of all tables' levels, since they last changed.
+/// The debt of all tables' levels, as computed at the last change of levels.
 #[derive(Default)]
 pub(super) struct LevelsDebt {
     /// The bits of two `f64`.
@@ -27,12 +27,12 @@ pub(super) struct LevelsDebt {
     refreshing: Mutex<()>,
 }
 
-/// Remembers that a search found nothing to do. The search, which visits all slices, is not
-/// repeated while nothing changes.
+/// Remembers that a search found nothing to do. The search visits all slices, so it is repeated
+/// only after something has changed.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// The number of changes of levels by then plus one, combined with the number of completed
-    /// epochs of temperatures.
+    /// The number of changes of levels before the search, plus one, combined with the number of
+    /// completed epochs of temperatures.
     at: AtomicU64,
 }
 
@@ -44,15 +44,15 @@ impl Inner {
         settled: &Settled,
         look: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
-        // Read first, so that changes during the search cause another one.
+        // Read before the search, so that a change during the search causes another search.
         let changes = self.levels_debt.changes.load(Ordering::Acquire) + 1;
-        // Data may also have cooled down in a new epoch.
+        // In a new epoch, data may have cooled down.
         let changes = changes ^ u64::from(self.context.thermometer.epochs()) << 32;
         if settled.at.load(Ordering::Acquire) == changes {
             return Ok(false);
         }
-        // Slices of running compactions are skipped, and their change may have been counted
-        // already.
+        // A search skips the slices of running compactions, and their changes may have been counted
+        // before it. So while one is running, nothing is remembered.
         let parts = self.all_parts();
         let busy = parts.iter().any(|(_, part)| part.is_compacting());
         let found = look()?;
@@ -64,8 +64,7 @@ impl Inner {
 
     /// The debt of memtables and levels.
     pub(super) fn debt(&self) -> Debt {
-        // Memory that only a slow reader holds does not slow writers, because no flush would free
-        // it.
+        // Memory that only a slow reader holds does not count, because no flush would free it.
         let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
         let levels = &self.levels_debt;
         Debt {
@@ -101,8 +100,8 @@ impl Inner {
             let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             if !damaged.is_empty() {
-                // Damaged keys and the data around them do not count either: they would slow
-                // writers forever. Only the sub-levels that compactions can reach count.
+                // Damaged keys and the data around them do not count: they would slow writers
+                // forever. Only the sub-levels that compactions can reach count.
                 let chooser = self.chooser(&part, &view.levels, &damaged, Csn::ZERO);
                 let sublevels = chooser.sublevels_in_reach();
                 level0 = level0.max(sublevels as f64 / shape.level0_limit as f64);

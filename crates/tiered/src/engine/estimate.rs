@@ -1,12 +1,13 @@
 //! Estimates the number of keys in a range, for a planner that chooses an access path. An estimate
 //! reads no device.
 //!
-//! A slice inside the range counts whole. A slice at an end of the range counts in part: if the
-//! extent's index is in memory, the estimate locates the end of the range among the extent's
-//! blocks. Within a block, or a slice whose index is not in memory, it interpolates over the eight
-//! bytes behind the common prefix of the first and last key, as numbers. With a fixed guess
-//! instead, a range of a hundred keys would count as half of an extent, and a planner would prefer
-//! a full scan.
+//! A slice inside the range counts whole. A slice at an end of the range counts in part. If the
+//! extent's index is in memory, it gives the block in which the range ends. Within a block, and
+//! within a slice whose index is not in memory, the estimate interpolates: it takes the eight bytes
+//! behind the common prefix of the first and last key as numbers.
+//!
+//! Rejected: a fixed share for the slices at the ends. A range of a hundred keys would count as
+//! half of an extent, and a planner would prefer a full scan.
 
 use spillway_base::KeyRange;
 use spillway_base::engine::RangeEstimate;
@@ -17,8 +18,8 @@ use crate::memtable::Memtable;
 use crate::table::Table;
 use crate::view::View;
 
-/// The most slices whose records are read; the rest are assumed to be similar. Also the most keys
-/// of a memtable that are counted.
+/// The most slices whose records are read; the estimate assumes that the others are similar. Also
+/// the most keys of a memtable that are counted.
 const SAMPLE: usize = 64;
 
 /// Estimates a range.
@@ -75,7 +76,8 @@ fn share_of(slice: &Slice, range: KeyRange<'_>) -> f64 {
     (end.map_or(1.0, place) - from).max(0.0)
 }
 
-/// The keys of a memtable in a range. They are counted up to a bound, and extrapolated beyond it.
+/// The keys of a memtable in a range. At most [`SAMPLE`] keys are counted; if there are more, their
+/// number is extrapolated.
 fn count_in_memory(memtable: &Memtable, range: KeyRange<'_>) -> u64 {
     let all = memtable.keys() as u64;
     if range == KeyRange::ALL {

@@ -1,8 +1,9 @@
-//! Flushes: memtables become extents (X-Engine, section 3.3.1).
+//! Flushes: a flush writes a memtable into extents (X-Engine, section 3.3.1).
 //!
-//! A flush is quick: it writes a memtable in order as a sub-level of Level0, without a merge. If no
-//! background work is waiting, and Level1 has few keys among those of the memtable, the flush
-//! merges with Level1 directly.
+//! A flush is quick: it writes the memtable's versions in key order as a new sub-level of Level0,
+//! without a merge. If this is cheap, it merges the memtable with Level1 instead: flushes are not
+//! behind, Level0 has no keys in the memtable's range, and the slices of Level1 there have at most
+//! half of the memtable's bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,9 +64,9 @@ fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>
 }
 
 impl Inner {
-    /// Flushes the oldest memtable of one sub-table, if one may be flushed (E7): the largest one.
-    /// Sub-tables are flushed in parallel, and each by one thread, so that its memtables are
-    /// flushed in order.
+    /// Flushes the largest memtable that is the oldest of its sub-table and may be flushed (E7).
+    /// Several threads flush different sub-tables in parallel. One thread at a time flushes a
+    /// sub-table, so that its memtables are flushed in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let parts = self.all_parts();
@@ -77,13 +78,13 @@ impl Inner {
         let mut outcome = Ok(false);
         for (_, table, part) in waiting {
             let Some(_flushing) = Flushing::begin(self, part) else { continue };
-            // Another thread may have flushed it since, or split the sub-table.
+            // Another thread may have flushed it since, or split its sub-table.
             let Some(oldest) = ready(part) else { continue };
             let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
             self.disk_full.store(full, Ordering::Release);
             outcome = flushed.map(|()| true);
-            // A smaller one may fit, or need no space.
+            // A smaller memtable may fit, or need no space.
             if !full {
                 break;
             }
@@ -105,9 +106,9 @@ impl Inner {
         Some(oldest)
     }
 
-    /// Chooses the target of a memtable.
+    /// Chooses the target of a memtable's flush.
     fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
-        // Flushes that are behind merge with nothing.
+        // If flushes are behind, they do not merge.
         if !self.settings.straight_flush || self.debt().flush > 0.0 {
             return FlushTarget::Level0;
         }
@@ -145,7 +146,7 @@ impl Inner {
             FlushTarget::Level1 { inputs, .. } => inputs.clone(),
         };
         match self.flush_by(table, part, oldest, way) {
-            // A slice to merge with cannot be read. The memtable goes to Level0, which is as safe
+            // A slice of Level1 cannot be read. The memtable goes to Level0, where it is as safe
             // (E8).
             Err(error)
                 if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io)
@@ -184,19 +185,21 @@ impl Inner {
         let known = KnownTombstones::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        // A version that a durable commit hides from every snapshot is dropped here, although that
-        // commit is flushed later (RANGE-TOMBSTONE-9).
+        // Range tombstones in later memtables count as well, if their commits are durable and every
+        // live snapshot sees them. The flush drops the versions that they hide, although they are
+        // flushed later (RANGE-TOMBSTONE-9).
         let later = hidden_later(part, Some(&oldest.memtable), &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
-        // A tombstone hides versions in the other inputs until it is merged with them.
+        // Before the merge no tombstone is dropped if there are other inputs: it may hide versions
+        // in these.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
-        // A memtable that goes directly to Level1 overlaps little there, and will likely go to
-        // Level2 unchanged.
+        // Blocks that go directly to Level1 get the form of Level2's blocks: little overlaps them
+        // there, so they will likely go to Level2 unchanged.
         let place =
             if matches!(way, FlushTarget::Level0) { Place::Level0(0) } else { Place::Level2 };
         let policy = self.settings.reuse_policy(place, others_from);
@@ -242,8 +245,8 @@ impl Inner {
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
         edit.newest_from = memtable.csn_max();
         let change = Change::of(&edit);
-        // A crash may discard a commit above the stable CSN, and its CSN is then assigned to
-        // another commit. So nothing recorded in a file reaches past the stable CSN.
+        // A crash may discard a commit above the stable CSN, and another commit then gets its CSN.
+        // So no file may record a CSN above the stable CSN.
         let flushed = oldest.watermark.min(self.horizon.stable());
         if table.is_gone() {
             written.extents.clear();
@@ -277,9 +280,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Counts a flush of these slices in its sub-table's write load, after `flushed` bytes in all.
+    /// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of
+    /// bytes flushed in all, with this flush.
     fn note_write_load(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
-        // With one core, the place of writes does not matter.
+        // With one core, it does not matter where writes go.
         let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
         part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
     }
@@ -297,15 +301,16 @@ fn cuts_of(part: &SubTable) -> SplitPoints {
     SplitPoints::before(damaged.edges())
 }
 
-/// The first keys of about equal parts of some slices, of those whose block index is cached, which
-/// it is if cache warming inserted it (CACHE-WARMING-1). This reads no device.
+/// Keys from the middles of about equal parts of some slices. Slices whose block index is not
+/// cached give none; cache warming inserts the indexes of flushed slices (CACHE-WARMING-1). This
+/// reads no device.
 fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
     let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let mut marks = Vec::new();
     let mut before = 0;
     for slice in slices {
         let blocks = slice.meta.block_range();
-        // Each part is marked in its middle.
+        // The middle of each part, as a number of blocks from the first.
         let wanted = (0..MARKS).map(|part| (2 * part + 1) * all / (2 * MARKS));
         let mut within =
             wanted.filter(|at| (before..before + blocks.len()).contains(at)).peekable();

@@ -2,21 +2,23 @@
 //!
 //! # Reads at an unregistered snapshot (E13)
 //!
-//! A reader of a single row takes a CSN at which all commits are installed, without registering it
-//! as a snapshot, and looks the row up. A flush or compaction does not know of this CSN, and may
-//! drop versions that the reader sees. The result is still correct:
+//! A read of a single row takes a CSN at which all commits are installed, and looks the row up
+//! without registering this CSN as a snapshot. Flushes and compactions do not know of the CSN, so
+//! they may drop versions that the reader should see. The result is still correct:
 //!
 //! - *Row cache*: the cache has the newest installed version of a row (ROW-CACHE-1, ROW-CACHE-2).
-//!   If this version is at or below the reader's CSN, no version between the two is installed, or
-//!   ever will be, so the reader sees this version. If it is above, the lookup misses. A range
-//!   tombstone that hides the row began an era before its commit became visible (ROW-CACHE-3), and
-//!   the lookup checks the era after the reader took its CSN.
-//! - *Levels*: no version that was ever in them has a CSN above
-//!   [`crate::level::Levels::newest_from`]. For a read there or above, only the newest versions
-//!   matter, and those are never dropped, except for tombstones that hide nothing. That CSN was
-//!   stable when it was flushed, so a reader's CSN is below it only if a flush ended since the
-//!   reader took its CSN. In that case the lookup returns `None`, and the caller retries with a
-//!   registered snapshot.
+//!   If this version is at or below the reader's CSN, the reader sees it: all commits up to the
+//!   reader's CSN are installed, so there is no newer version at or below the reader's CSN. If the
+//!   cached version is above the reader's CSN, the lookup goes on to the memtables and levels. If a
+//!   range tombstone at or below the reader's CSN hides the row, the lookup does not find the row:
+//!   the tombstone's era began before its commit became visible (ROW-CACHE-3), and the lookup
+//!   checks the era after the reader took its CSN.
+//! - *Levels*: [`crate::level::Levels::newest_from`] is at least the CSN of every version that was
+//!   ever in the levels. A reader at or above it sees the newest version of each key in the levels.
+//!   Flushes and compactions never drop this version, except for a tombstone that hides nothing.
+//!   `newest_from` was stable when it was flushed. So a reader's CSN is below it only if a flush
+//!   has ended since the reader took its CSN. In that case the lookup returns `None`, and the
+//!   caller retries with a registered snapshot.
 //! - *Memtables*: no version is ever removed from a memtable. A view keeps all of its memtables and
 //!   levels for as long as a reader holds it.
 
@@ -39,7 +41,7 @@ struct RowLookup<'a> {
     looked: Looked,
 }
 
-/// The reader of a key.
+/// How a key is read.
 #[derive(Clone, Copy)]
 struct LookupReader {
     snapshot: Csn,
@@ -71,7 +73,7 @@ impl Inner {
         Ok(found.unwrap_or(Found::Nothing))
     }
 
-    /// The version of a key that an unregistered snapshot sees, if that is known.
+    /// The version of a key that an unregistered snapshot sees; `None` if that is not certain.
     #[inline]
     pub(super) fn recall(
         &self,
@@ -99,8 +101,8 @@ impl Inner {
         self.get_for(id, key, LookupReader { snapshot: Csn::MAX, access, is_live: true }, value)
     }
 
-    /// The version of a key that a reader sees, by the table visibility that this thread keeps;
-    /// `None` if there is no such table, or its levels may lack the version.
+    /// The version of a key that a reader sees. It finds the table by the table visibility that
+    /// this thread keeps. `None` if there is no such table, or if its levels may lack the version.
     #[inline]
     fn get_for(
         &self,
@@ -129,7 +131,7 @@ impl Inner {
         self.get_below_row_cache(table, key, reader, row, is_sample, value)
     }
 
-    /// Looks a key up in the row cache. `tag` gives the tag of its table's rows.
+    /// Looks a key up in the row cache. `tag` returns the tag of its table's rows.
     #[inline]
     fn get_cached_row(
         &self,
@@ -146,9 +148,9 @@ impl Inner {
         Some(RowLookup { rows, tag, hash, looked })
     }
 
-    /// The version of a key in the memtables and levels of its sub-table. It enters the row cache
-    /// if `row` says that the key is read often. `None` if the memtables and levels may lack the
-    /// version that the reader sees.
+    /// The version of a key in the memtables and levels of its sub-table. If `row` is a miss,
+    /// offers the version to the row cache. `None` if the memtables and levels may lack the version
+    /// that the reader sees.
     fn get_below_row_cache(
         &self,
         table: &Table,

@@ -1,4 +1,4 @@
-//! Reports the contents of an engine's tables, and the device space that they take.
+//! Reports what an engine's tables contain, and the device space that they take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl TieredEngine {
     }
 
     /// The most bytes of memory that [`TieredEngine::inspect`] takes, including temporary memory,
-    /// if nothing changes before.
+    /// unless something changes before it is called.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         let tables = self.0.tables.load_full();
@@ -82,8 +82,8 @@ impl TieredEngine {
 /// The bytes of memory for a sub-table's name and its bounds.
 const NAMED_BYTES: usize = 1 << 10;
 
-/// The number of existing keys. A tombstone stands for a key that does not exist, and hides one in
-/// a lower level, if any is left.
+/// The number of existing keys, estimated from the lowest level up: a tombstone is no key, and
+/// removes one key of the levels below, if one is left.
 fn rows_of(space: &TableSpace) -> u64 {
     space.levels.iter().rev().fold(0, |below: u64, level| {
         let gone = level.tombstones.min(level.keys);
@@ -133,7 +133,7 @@ impl Look {
         Ledger::of(table, parts, self.pieces(), classes, slot_bytes, |_, _| {}).space
     }
 
-    /// The bytes of memory of an inspection, and the temporary bytes while it is made.
+    /// The bytes of memory of an inspection, and the temporary bytes while it is being made.
     fn inspection_bytes(&self) -> (usize, usize) {
         let (mut kept, mut needed) = (0, 0);
         for (_, view) in &self.parts {

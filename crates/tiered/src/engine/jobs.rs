@@ -1,8 +1,8 @@
-//! The choice of the next background job, and the threads that run jobs.
+//! Chooses the next background job, and runs jobs in threads.
 //!
-//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a
-//! condition variable. A simulation calls it from its own thread, which makes the order of jobs
-//! deterministic.
+//! In production, threads call [`TieredEngine::run_background_job`] in a loop, and sleep on a
+//! condition variable when no job is due. A simulation calls it from its own thread, so that the
+//! order of jobs is deterministic.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,11 +27,11 @@ pub enum JobOutcome {
     Idle,
 }
 
-/// Sleep of a thread while work cannot be done yet: a commit has to become stable, or a snapshot to
-/// end, and neither wakes threads.
+/// Sleep of a thread whose work must wait until a commit becomes stable or a snapshot ends. Neither
+/// event wakes threads.
 pub(super) const NAP: Duration = Duration::from_millis(2);
-/// A thread that waits for flushes flushes itself if no other thread was flushing this many times
-/// in a row, a [`NAP`] apart.
+/// A thread that waits for flushes checks whether any thread is flushing. After this many checks in
+/// a row without one, a [`NAP`] apart, it flushes itself.
 const IDLE_LOOKS: usize = 10;
 /// Sleep of a thread without work.
 const LONG_NAP: Duration = Duration::from_secs(1);
@@ -68,9 +68,10 @@ impl TieredEngine {
         outcome
     }
 
-    /// Flushes everything that was installed before, as far as the stable CSN allows; later commits
-    /// may be included. Background threads do the work if there are any, unless writers are about
-    /// to be slowed: one thread more would take a core from concurrent work.
+    /// Flushes everything that was installed before, as far as the stable CSN allows; the flushes
+    /// may include later commits. If there are background threads, these do the work, because one
+    /// thread more would take a core from concurrent work. The caller helps only when writers are
+    /// about to be slowed.
     ///
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
@@ -79,9 +80,9 @@ impl TieredEngine {
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
         let mut idle_looks = 0;
-        // Later writes do not cause more flushes than were requested.
+        // Stops at the requested CSN, so that later writes do not cause more flushes.
         while inner.persisted_without(&[], None) < until {
-            // A background thread may be flushing, and leave more to do.
+            // A background thread may be flushing now, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
             idle_looks = if beside { 0 } else { idle_looks + 1 };
             let is_left = inner.leaves_flushes() && idle_looks < IDLE_LOOKS;
@@ -111,14 +112,15 @@ impl TieredEngine {
     /// As [`TieredEngine::run_background_job`].
     pub fn compact_all(&self) -> Result<()> {
         self.flush_all()?;
-        // A sub-table may be split meanwhile. Its parts are new sub-tables.
+        // If a sub-table is split meanwhile, its halves are new sub-tables, which are merged as
+        // well.
         let mut done: Vec<Arc<SubTable>> = Vec::new();
         loop {
             let parts = self.0.all_parts().into_iter();
             let next = parts
                 .filter(|(table, _)| table.dropped() == Csn::MAX)
                 .find(|(_, part)| !done.iter().any(|done| Arc::ptr_eq(done, part)));
-            // Its slots may be needed, and must be free at the end.
+            // Frees slots that the compaction may need, and that must be free at the end.
             while self.0.context.garbage.free_some() {}
             let Some((table, part)) = next else { return Ok(()) };
             self.0.compact_fully(&table, &part).inspect_err(|error| {
@@ -131,7 +133,7 @@ impl TieredEngine {
     }
 
     /// Ends all work on the engine's files: once this returns, no work runs, and none begins again.
-    /// Reads of memory still work, and reads of files while the files exist.
+    /// Reads from memory still work, and reads of files work while the files exist.
     pub fn close(&self) {
         let is_sound = self.0.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
@@ -146,7 +148,7 @@ impl TieredEngine {
         self.0.context.async_reads.finish();
     }
 
-    /// Starts background threads: one for flushes alone, and others for all work.
+    /// Starts background threads: one that only flushes, and `threads` others that do all jobs.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
@@ -212,7 +214,7 @@ impl TieredEngine {
                 }
                 let ends = !inner.holds_memory() || inner.check().is_err();
                 if alone || ends || clock::now() - started > ADMIT_WAIT {
-                    // Held extents may have become free since.
+                    // Extents that were held may have become free since.
                     return fits();
                 }
                 let mut state = inner.bell.state.lock();
@@ -278,7 +280,7 @@ impl Drop for Background {
 
 impl Inner {
     fn next_job(&self, compact: bool) -> Result<JobOutcome> {
-        // A step that fails with a full disk does not keep the others from freeing space.
+        // A job that fails with a full disk does not keep other jobs from freeing space.
         let mut full = None;
         let mut unless_full = |worked: Result<bool>| match worked {
             Err(error) if error.kind() == ErrorKind::DiskFull => {
@@ -304,14 +306,16 @@ impl Inner {
         }
     }
 
-    /// Whether background threads flush without help: writers are not about to be slowed.
+    /// Whether a caller leaves flushes to the background threads: writers are not about to be
+    /// slowed.
     fn leaves_flushes(&self) -> bool {
         self.threads.load(Ordering::Acquire) > 0
             && !self.disk_full.load(Ordering::Acquire)
             && self.debt().flush < NO_REST
     }
 
-    /// Whether a memtable could be flushed now. Requested memtables are sealed.
+    /// Whether a memtable could be flushed now. First seals memtables that were requested to be
+    /// flushed.
     fn has_to_flush(&self) -> Result<bool> {
         let _working = self.working()?;
         self.check()?;
@@ -320,16 +324,16 @@ impl Inner {
         Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
     }
 
-    /// Whether a thread should flush. While flushes are not behind, no compaction thread flushes
-    /// while another one does, to leave cores to concurrent work.
+    /// Whether this thread should flush. While flushes are not behind, a compaction thread does not
+    /// flush beside another thread, to leave cores to concurrent work.
     fn wants_flush(&self, compacts: bool) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let is_behind = || self.debt().flush > 0.0;
         alone || !compacts || self.flushing.load(Ordering::Acquire) == 0 || is_behind()
     }
 
-    /// Seals memtables that are full, that hold back the log, or that exceed the memory of all
-    /// together.
+    /// Seals memtables that are full or hold back the log. If all memtables together take too much
+    /// memory, seals the largest.
     fn switch_memtables(&self) -> bool {
         let parts = self.all_parts();
         let requested = Csn(self.persist_requested.load(Ordering::Acquire));
@@ -344,7 +348,8 @@ impl Inner {
             let active = &view.active;
             let most = self.settings.memtable_bytes(part.mix.used_for());
             let full = active.is_full(most);
-            // While an older memtable waits, sealing another would hold the log back no less.
+            // While an older memtable waits to be flushed, that one holds back the log, so sealing
+            // this one would not help.
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
             if full || pins || (crowded && active.bytes() == largest) {
@@ -354,7 +359,8 @@ impl Inner {
         switched
     }
 
-    /// Whether flushes and compactions hold memory that they will free, or will flush memtables.
+    /// Whether flushes or compactions hold memory that they will free, or sealed memtables wait to
+    /// be flushed.
     fn holds_memory(&self) -> bool {
         let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
         self.flushing.load(Ordering::Acquire) > 0
@@ -362,12 +368,13 @@ impl Inner {
             || self.all_parts().iter().any(|(_, part)| waits(part))
     }
 
-    /// Whether a job waits that could not run now.
+    /// Whether a job is waiting that could not run now.
     fn has_work_later(&self) -> bool {
         self.tables.load().values().any(|table| {
             let waits =
                 table.parts().all().iter().any(|part| !part.view_now().immutables.is_empty());
-            // A dropped table waits only for the snapshots that read it, which may take long.
+            // A dropped table that is recorded as gone waits only for the snapshots that read it,
+            // which may take long.
             let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
             waits || unrecorded && !table.is_gone()
         })

@@ -1,8 +1,8 @@
-//! Builds folders that have the metadata of much data but not the data, to measure the cost of
-//! metadata.
+//! Builds folders with the metadata of a large database, but without its data, to measure the cost
+//! of metadata.
 //!
-//! The usual code writes and opens the manifest, and data files are sparse. Keys, sizes and levels
-//! are those of a database with random writes. Blocks cannot be read.
+//! The usual code writes and opens the manifest. Keys, sizes and levels are those of a database
+//! with random writes. Data files are sparse, so blocks cannot be read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ const SLOT_BYTES: usize = 2 << 20;
 /// Slots of a data file.
 const FILE_SLOTS: u64 = 512;
 const BLOCKS: u32 = 120;
-/// The keys of an extent at each place. Level2 has nine tenths of all extents, Level1 a tenth of
-/// that, and each of two sub-levels of Level0 a twentieth of that. Extents of all places begin
-/// where one of Level0 begins.
+/// The keys of an extent at each place. Level2 has nine tenths of all extents, Level1 a tenth as
+/// many as Level2, and each of two sub-levels of Level0 about a twentieth as many as Level1.
+/// Wherever an extent of Level0 begins, one of each other place begins, too.
 const KEYS: [(Place, u64); 4] = [
     (Place::Level2, 100),
     (Place::Level1, 1000),
@@ -61,23 +61,23 @@ pub struct Metadata {
 pub struct EditCost {
     /// The time until the manifest's edit is durable.
     pub recorded: Duration,
-    /// The same for the longer of two changes, with the wait for the manifest's lock.
+    /// The same for the longer of two changes, including the wait for the manifest's lock.
     pub recorded_max: Duration,
     /// The time until readers see the new view, and data that is in no view any more is released.
     pub installed: Duration,
-    /// The time that the same would take if levels were flat lists: copying a pointer to each slice
-    /// of the level, and dropping those of the previous list.
+    /// The time for comparison with levels as flat lists: copying a pointer to each slice of the
+    /// level, and dropping the pointers of the previous list.
     pub as_a_list: Duration,
 }
 
 /// The cost of dropping a view as its last reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LettingGo {
-    /// The time if most of it is left to background threads.
+    /// The time of the reader if it leaves most parts to background threads.
     pub left: Duration,
-    /// The time of the background threads for the rest.
+    /// The time in which the background threads free the rest.
     pub later: Duration,
-    /// The time if the reader frees everything itself.
+    /// The time of the reader if it frees everything itself.
     pub freed: Duration,
 }
 
@@ -126,7 +126,7 @@ impl Metadata {
             let file = disk.open(&path, OpenMode::Create)?;
             file.set_len(FILE_SLOTS * SLOT_BYTES as u64)?;
         }
-        // The last ones are recorded as edits, a few at once, as by flushes and compactions.
+        // The last edits are recorded a few at a time, as flushes and compactions do.
         let late = edits.split_off(edits.len() - edits.len().min(200));
         let mut state = State::default();
         edits.into_iter().try_for_each(|edit| state.apply(edit))?;
@@ -168,8 +168,8 @@ impl Metadata {
     }
 }
 
-/// Adds the `at`th extent, with keys of a range. Every fifth extent has only two slices, as
-/// compactions leave it; the others are whole.
+/// Adds the `at`th extent, with the keys of a range. Every fifth extent has two slices with a gap
+/// between them, as compactions leave it. The others are whole.
 fn add_extent(
     edits: &mut Vec<Edit>,
     (table, place): (TableId, Place),
@@ -246,8 +246,8 @@ impl TieredEngine {
     }
 
     /// Removes `slices` slices from all over the longest Level2 and puts them back, while a reader
-    /// keeps a view, and drops the view: once with most of it left to background threads, and once
-    /// with none.
+    /// holds a view. Then drops the view: once with most of it left to background threads, and once
+    /// with nothing left to them.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -293,8 +293,8 @@ impl TieredEngine {
         self.0.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
     }
 
-    /// Moves slices to another place. Returns the times of the request, of the manifest's lock, of
-    /// the durable edit, and of the view's publication.
+    /// Moves slices to another place. Returns four times: of the request, when the manifest was
+    /// locked, when the edit was durable, and when the view was published.
     fn move_slices(
         &self,
         (table, part): (&Table, &SubTable),
@@ -314,8 +314,8 @@ impl TieredEngine {
         Ok([asked, begin, recorded, now()])
     }
 
-    /// Writes a fresh manifest, either concurrently with flushes and compactions that record edits,
-    /// or while they wait. Returns its bytes.
+    /// Writes a fresh manifest. If `beside`, flushes and compactions record edits meanwhile;
+    /// otherwise they wait. Returns its bytes.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],

@@ -2,17 +2,17 @@
 //!
 //! # Locks
 //!
-//! Reads and installs take no lock: a change replaces the map of tables, or a table's view, as a
-//! whole. The engine holds `manifest` while it records and publishes edits, but not while it writes
-//! a fresh manifest. It holds `tables_changing` while it replaces the map of tables. The lock order
-//! is `working`, `manifest`, `tables_changing`, a table's own lock. Locks that protect a single
-//! figure come last.
+//! Reads and installs of rows take none of these locks: a change replaces the map of tables, or the
+//! view of a sub-table, as a whole. The engine holds `manifest` while it records and publishes
+//! edits, but not while it writes a fresh manifest. It holds `tables_changing` while it replaces
+//! the map of tables. The lock order is `working`, `manifest`, `tables_changing`, a table's own
+//! lock. Locks that protect a single figure come last.
 //!
 //! # Memory
 //!
-//! The engine seals a memtable when it is full. When all memtables together pass half of their
-//! share of the budget, it seals the largest first. When the share is used up,
-//! [`TieredEngine::admit`] waits for a flush, and refuses if no flush helps.
+//! The engine seals a memtable when it is full. When all memtables together exceed half of their
+//! share of the budget, it seals the largest. When the share is used up, [`TieredEngine::admit`]
+//! waits for a flush, and returns an error if no flush makes room.
 
 mod cache_warming;
 mod change;
@@ -89,7 +89,7 @@ pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
 
-/// The longest wait of an installer for a flush.
+/// The longest that an installer waits for a flush.
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
 /// The largest batch: formats store the length of a value and of a block in four bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
@@ -103,7 +103,8 @@ struct EngineCounts {
     splits: AtomicU64,
     joins: AtomicU64,
     compaction_written_bytes: AtomicU64,
-    /// The bytes that stayed because they were hot, in slices whose other blocks went down.
+    /// The bytes that stayed in Level1 because they were hot, of slices whose other blocks went
+    /// down.
     kept_bytes: AtomicU64,
     reuse: reuse::ReuseCounts,
     hidden_slices: AtomicU64,
@@ -141,40 +142,41 @@ struct Inner {
     tables: ArcSwap<Tables>,
     tables_changing: Mutex<()>,
     manifest: Mutex<Manifest>,
-    /// The persistent CSN when it was last computed; it never falls (E6).
+    /// The persistent CSN as it was last computed; it never falls (E6).
     persisted: AtomicU64,
     next_extent: AtomicU64,
-    /// The manifest has the tables that commits up to this one created, or they were dropped.
+    /// Each table that a commit up to this CSN created is in the manifest, or was dropped.
     known: AtomicU64,
-    /// Memtables with commits at or below this one are sealed.
+    /// Memtables with commits at or below this CSN are sealed.
     persist_requested: AtomicU64,
     /// The newest commit of a memtable that could not be flushed because it was not stable.
     awaits_durable: AtomicU64,
-    /// Running flushes, each of another sub-table.
+    /// The number of running flushes, each of another sub-table.
     flushing: AtomicUsize,
     failure: Mutex<Option<Error>>,
-    /// Whether the engine has failed, for frequent checks.
+    /// Whether the engine has failed. It is checked often, without the lock of `failure`.
     failed: AtomicBool,
-    /// Whether the last flush met a full disk.
+    /// Whether the last flush failed with a full disk.
     disk_full: AtomicBool,
-    /// Whether the last background job met a full disk.
+    /// Whether the last background job failed with a full disk.
     met_full_disk: AtomicBool,
-    /// Whether nearly all free space is returned to the file system now.
+    /// Whether the engine was asked to return nearly all free space to the file system.
     gives_space: AtomicBool,
     bell: Bell,
     levels_debt: LevelsDebt,
-    /// Whether all data is compressed and placed as it should be.
+    /// Remember that all data is compressed, and placed, as it should be.
     recoded: Settled,
     moved: Settled,
-    /// Held shared by work on the files, and exclusively by the closing of the engine.
+    /// Work on the files holds it shared. The closing of the engine takes it exclusively.
     working: RwLock<()>,
     /// The pace at which free space returns to the file system.
     trickle: Trickle,
     /// The executor of merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
-    /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay there.
+    /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay in
+    /// Level1.
     keeps_hot: bool,
-    /// Groups of background threads that are running.
+    /// The number of running groups of background threads.
     threads: AtomicUsize,
     counts: EngineCounts,
     /// The newest compactions.
@@ -325,7 +327,7 @@ impl Inner {
         )
     }
 
-    /// The gaps of a new sub-table.
+    /// An empty set of gaps for a new sub-table.
     fn new_gaps(&self) -> TombstoneSkip {
         TombstoneSkip::new(self.settings.gaps, self.gap_figures.clone())
     }
@@ -337,7 +339,8 @@ impl Inner {
         self.tables.store(Arc::new(tables));
     }
 
-    /// Adds a put or a delete to its table, if there is one and it is not persistent already (E3).
+    /// Adds a put or a delete to its table, if the table exists and the write is not persistent
+    /// already (E3).
     fn write(&self, tables: &Tables, csn: Csn, op: Op<'_>) {
         let (id, key, value) = match op {
             Op::Put { table, key, value } => (table, key, Some(value)),
@@ -355,7 +358,8 @@ impl Inner {
             if csn <= part.flushed() {
                 return;
             }
-            // If the sub-table was split or joined meanwhile, others have replaced it.
+            // If the sub-table was split or joined meanwhile, tries again with those that have
+            // replaced it.
             let Some(bytes) = part.insert(key, csn, value) else {
                 spillway_base::sync::hint::spin_loop();
                 continue;
@@ -377,14 +381,15 @@ impl Inner {
         }
     }
 
-    /// Adds range tombstones of a commit to each sub-table that has keys of them, by the same
-    /// rules.
+    /// Adds range tombstones of a commit to each sub-table that they overlap, by the rules of
+    /// [`Inner::write`].
     fn write_ranges(&self, table: &Table, csn: Csn, ranges: &RangeTombstones) {
         let Some(range) = ranges.hull() else { return };
         loop {
             let parts = table.parts();
             let needed = parts.within(range).iter().filter(|part| csn > part.flushed());
-            // Adding them to a sub-table that has them already is harmless.
+            // If one of the sub-tables was replaced, all are tried again. Adding the tombstones
+            // again is harmless.
             let mut written = needed.map(|part| {
                 let here = ranges.within(part.range());
                 if here.is_empty() {
@@ -429,7 +434,8 @@ impl Inner {
         self.note_use(is_sample && part.mix.count_read());
     }
 
-    /// Counts a use of a table; `changed` is whether the table's use has changed by it.
+    /// Called after a use of a table was counted. `changed` says that the table's use changed by
+    /// it.
     fn note_use(&self, changed: bool) {
         if changed && self.settings.dynamic_level0 {
             self.refresh_debt();
@@ -477,15 +483,16 @@ impl Inner {
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    /// The CSN up to which everything would be persistent if the tables `gone` were dropped and the
-    /// memtable of the sub-table `without` were in extents.
+    /// The CSN up to which everything would be persistent if the tables `gone` were dropped, and if
+    /// the memtable of the sub-table in `without` were in extents.
     fn persisted_without(
         &self,
         gone: &[Arc<Table>],
         without: Option<(&Arc<SubTable>, &Arc<Memtable>)>,
     ) -> Csn {
-        // Read it first: everything up to here is installed, so the search below finds it in a
-        // memtable or in extents. A commit that has a CSN and is not yet installed is above.
+        // Read the stable CSN first: everything up to it is installed, so the search below finds it
+        // in a memtable or in extents. A commit that has a CSN and is not installed yet is above
+        // it.
         let stable = self.horizon.stable();
         let tables = self.tables.load();
         let there =

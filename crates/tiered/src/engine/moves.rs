@@ -1,12 +1,11 @@
 //! Moves of extents between devices.
 //!
 //! A move copies an extent, under the same number, into slots on another device, and then records
-//! the new slots for the extent. Slices and cached blocks of the extent stay as they are. Readers
-//! that began before the move continue in the old slots, and the last such reader returns these
-//! slots.
+//! the new slots in the manifest. Slices and cached blocks of the extent stay as they are. Readers
+//! that began before the move go on reading the old slots. The last of them returns these slots.
 //!
 //! - **EXTENT-MOVE-1.** A move changes nothing that can be read, at any snapshot.
-//! - **EXTENT-MOVE-2.** After a crash at any moment the extent is in one place, whole, and all
+//! - **EXTENT-MOVE-2.** After a crash at any moment, the extent is at one location, whole, and all
 //!   other slots are free.
 //! - **EXTENT-MOVE-3.** An extent that cannot be read whole is not copied, and stays where it is.
 
@@ -71,8 +70,8 @@ impl Inner {
         let on = self.space.classes_of_files();
         let tables = self.tables.load_full();
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
-            // If slices of an extent are in several levels, it belongs where the fastest of them
-            // should be.
+            // An extent may have slices in several levels. It belongs where the fastest of these
+            // levels should be.
             let mut places: FxHashMap<ExtentId, ExtentHome> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
             for part in table.all_parts() {

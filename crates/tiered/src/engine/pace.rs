@@ -1,60 +1,62 @@
 //! The pace of compactions, and of returning free space to the file system (DESIGN, D8).
 //!
 //! A compaction at full speed takes a core and the device for a second or more, and slows
-//! concurrent reads and commits. So a compaction pauses after each extent; the pause is longer the
-//! lower the debt is. Writers are slowed by the same debt, but compactions stop pausing well before
-//! writers are slowed. Between these two limits the debt settles where compactions do as much as
-//! writers add, so the work is spread over time. Rejected: a limit in bytes per second, because it
-//! would have to be set for each device and each load.
+//! concurrent reads and commits. So a compaction pauses after each extent. The lower the debt, the
+//! longer the pause. The same debt slows writers, but only well above the debt at which compactions
+//! stop pausing. Below that, the debt settles where compactions do as much work as writers cause,
+//! so that the work is spread over time.
+//!
+//! Rejected: a limit of compactions in bytes per second. It would have to be set for each device
+//! and each load.
 //!
 //! A compaction syncs its output every few extents. If it wrote hundreds of megabytes to the device
-//! only at its end, a commit's few kilobytes would wait behind them.
+//! only at its end, the few kilobytes of a commit would wait behind them.
 //!
-//! The engine returns the space of free slots to the file system in small pieces ([`Trickle`]). A
-//! file system that deallocates space locks the file: readers of the file wait, and the
-//! deallocation itself waits for I/O on the file. On ext4 it took 0.5 ms for 2 MiB, 2 to 4 ms
-//! during a compaction, and 119 to 299 ms for the output of a compaction in one piece, which then
-//! dominated the slowest 1 % of gets.
+//! The engine returns the space of free slots to the file system in small pieces ([`Trickle`]),
+//! because a file system locks a file while it deallocates space of the file: readers of the file
+//! wait, and the deallocation itself waits for I/O on the file. On ext4, a deallocation took 0.5 ms
+//! for 2 MiB, and 2 to 4 ms during a compaction. Deallocating the output of a compaction in one
+//! piece took 119 to 299 ms, which dominated the slowest 1 % of gets.
 
 use std::time::Duration;
 
 use spillway_base::clock::Clock;
 use spillway_base::lock::{Mutex, MutexGuard};
 
-/// The debt from which on compactions do not rest. Writers are slowed from 0.5 on, and before that
-/// compactions should run at full speed.
+/// The debt from which on compactions do not rest. Writers are slowed from 0.5 on, and compactions
+/// should run at full speed before that.
 pub(super) const NO_REST: f64 = 0.35;
 /// The rest without debt, as a multiple of the time that the work took.
 const REST_MAX: f64 = 4.0;
-/// The longest rest. An extent takes some 10 ms. If it took much more, the compaction itself had to
-/// wait for a processor or the device, and other work was not disturbed meanwhile.
+/// The longest rest. An extent takes some 10 ms. If it took much longer, the compaction itself
+/// waited for a processor or the device, and did not disturb other work meanwhile.
 const REST_LONGEST: Duration = Duration::from_millis(50);
 /// The time between two checks of the debt.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes that a compaction writes between two syncs.
 pub(super) const SYNC_BYTES: u64 = 8 << 20;
 
-/// The free space that is returned to the file system at once while other work runs: this many
-/// bytes, or a slot.
+/// While other work runs, this many bytes of free space are returned to the file system at once, or
+/// one slot if slots are larger.
 const GIVEN_BYTES: usize = 2 << 20;
-/// The pause after that, as a multiple of the time that it took, up to a longest pause.
+/// The pause after that, as a multiple of the time that it took, up to the longest pause below.
 const GIVEN_REST: u32 = 40;
 const GIVEN_REST_LONGEST: Duration = Duration::from_secs(1);
-/// The slots that are returned at once when other work need not be spared. Work that needs slots
+/// The slots that are returned at once if other work need not be spared. Work that needs slots
 /// waits meanwhile.
 const GIVEN_SLOTS_ALONE: u32 = 256;
 
 /// The time at which space of free slots may next be returned.
 #[derive(Default)]
 pub(super) struct Trickle {
-    /// The earliest next time, if there may be more to return. The thread that returns space holds
-    /// the lock.
+    /// The earliest next time, if there may be more to return. A thread that returns space holds
+    /// this lock.
     next: Mutex<Option<Duration>>,
 }
 
 impl Trickle {
     /// The right to return slots, with the number to return at once. `None` if another thread has
-    /// it, or if it is too early. It is never too early unless `spares`.
+    /// the right. If `spares`, also `None` before the next time.
     pub(super) fn begin(
         &self,
         now: Duration,
@@ -70,7 +72,7 @@ impl Trickle {
         is_due.then_some(Giving { next, begun: now, slots })
     }
 
-    /// The time until there may be more to return, if there may be more.
+    /// The time until the next return, if there may be more to return.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let next = self.next.try_lock().and_then(|next| *next)?;
         Some(next.saturating_sub(now))
@@ -85,8 +87,8 @@ pub(super) struct Giving<'a> {
 }
 
 impl Giving<'_> {
-    /// Ends the turn. If there may be `more` to return, that waits for a pause, unless other work
-    /// needs the room.
+    /// Ends the turn. If there may be `more` to return, the next turn begins after a pause, or at
+    /// once if it `hurries` because other work needs the space.
     pub(super) fn end(mut self, now: Duration, more: bool, hurries: bool) {
         let rest = match hurries {
             true => Duration::ZERO,
@@ -113,7 +115,7 @@ impl Pace {
         Pace { from: clock.now() }
     }
 
-    /// Rests after a piece of work, and stops early if the debt grows too large. `wait` lets some
+    /// Rests after a piece of work, but ends the rest if the debt grows too large. `wait` lets some
     /// time pass, and returns whether the rest may continue.
     pub(super) fn rest(
         &mut self,

@@ -1,15 +1,17 @@
-//! The number of sub-tables of a table, and their borders (X-Engine, section 2).
+//! Decides on the number of sub-tables of a table and their borders, and splits and joins
+//! sub-tables (X-Engine, section 2).
 //!
-//! Sub-tables are flushed and compacted in parallel, and a change of one copies only its own list
-//! of slices. So the engine splits a sub-table that has grown, or that receives more writes than
-//! all others, at the middle of its writes, until there are enough sub-tables for all cores. It
-//! joins neighbours that have become small and cold, because each sub-table costs a memtable. The
-//! write load is counted from the opening, so nothing counts as cold until a half-life of bytes has
-//! been flushed.
+//! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels copies
+//! only its own lists of slices. So the engine splits a sub-table that has grown large. It also
+//! splits a sub-table that receives more than one and a half times the share of writes that each
+//! core would have if all writes were spread evenly; this split is in the middle of the writes. The
+//! engine joins neighbours that have become small and cold, because each sub-table costs a
+//! memtable. The write load is counted from the opening, so nothing counts as cold until a
+//! half-life ([`Inner::half_life`]) of bytes has been flushed.
 //!
-//! A split moves no data. It distributes the slices over the two halves. A slice that spans the
-//! split key is cut ([`super::slice_split`]), and only its block with the key is rewritten. Both
-//! halves keep the memtables, and each flushes its own keys of them. Reads and writes continue
+//! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
+//! spans the split key is cut ([`super::slice_split`]): only its block with the key is rewritten.
+//! Both halves keep the memtables, and each flushes its own keys of them. Reads and writes continue
 //! during the split: a writer that finds the old memtable closed retries with the new ones.
 
 use std::sync::Arc;
@@ -42,14 +44,14 @@ pub(super) struct Stat {
 pub(super) struct Limits {
     /// Bytes at which a sub-table is split.
     pub(super) split_bytes: u64,
-    /// Bytes from which on a sub-table is split if it is written more than others.
+    /// Bytes from which on a sub-table may be split because it receives many writes.
     pub(super) hot_bytes: u64,
     /// The number of sub-tables over which writes should be spread.
     pub(super) spread: usize,
     /// The most sub-tables of all tables.
     pub(super) parts_max: usize,
-    /// Whether enough has been written since the opening that a sub-table without heat is known to
-    /// be cold.
+    /// Whether enough has been written since the opening to know that a sub-table without heat is
+    /// cold.
     pub(super) knows_cold: bool,
 }
 
@@ -76,9 +78,9 @@ impl Limits {
         }
     }
 
-    /// The advice for a table, where `all` is the number of sub-tables of all tables. `spreads`
-    /// returns whether a split of a sub-table would spread its writes over both halves. It is
-    /// called only for sub-tables that are large and hot enough.
+    /// The advice for a table. `all` is the number of sub-tables of all tables. `spreads` returns
+    /// whether a split of a sub-table would spread its writes over both halves. It is called only
+    /// for sub-tables that are large and hot enough.
     pub(super) fn advise(
         &self,
         parts: &[Stat],
@@ -100,7 +102,7 @@ impl Limits {
         let small = |pair: &[Stat]| {
             let (bytes, heat) = (pair[0].bytes + pair[1].bytes, pair[0].heat + pair[1].heat);
             let joined = Stat { bytes, heat };
-            // Far below the size at which it would be split again.
+            // Far below the size at which the joined sub-table would be split again.
             joined.bytes < self.split_bytes / 4
                 && (joined.bytes < self.hot_bytes / 4 || self.knows_cold && !is_hot(&joined))
         };
@@ -109,7 +111,7 @@ impl Limits {
 }
 
 /// The key in the middle of a sub-table, by bytes: the first key of a slice of its largest run.
-/// `None` if it has too few slices.
+/// `None` if this run has too few slices.
 pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
     let largest = levels.runs().max_by_key(|run| run.bytes())?;
     let mut before = 0;
@@ -158,7 +160,7 @@ impl Inner {
         Ok(false)
     }
 
-    /// The flushed bytes after which the past writes to a sub-table weigh half.
+    /// After this many flushed bytes, past writes to a sub-table weigh half as much.
     pub(super) fn half_life(&self) -> u64 {
         4 * self.settings.memtables_bytes as u64
     }
@@ -172,7 +174,7 @@ impl Inner {
     /// Splits a sub-table at a key.
     fn split_at(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
         match self.try_split(table, part, key) {
-            // A slice that would have to be cut cannot be read. All other work continues (E8).
+            // A slice that must be cut cannot be read. All other work continues (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 self.quarantine(part, &spanning(&part.view().levels, key), &error);
                 Ok(false)

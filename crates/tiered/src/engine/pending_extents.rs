@@ -15,8 +15,7 @@ use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::space::{DeviceClass, SlotRun};
 
-/// Extents that were written and not yet recorded. If they are never recorded, their slots are
-/// freed.
+/// Written extents that are not recorded yet. If they are never recorded, their slots are freed.
 pub(super) struct PendingExtents<'a> {
     inner: &'a Inner,
     /// The class of device that they should be on.
@@ -25,7 +24,7 @@ pub(super) struct PendingExtents<'a> {
     pub(super) bulk: Bulk,
     files: Vec<u32>,
     pub(super) bytes: u64,
-    /// The bytes among those that were synced.
+    /// How many of these bytes were synced.
     synced_bytes: u64,
     /// The pauses between extents, for work that should not slow other work.
     pub(super) pace: Option<Pace>,
@@ -77,7 +76,7 @@ impl<'a> PendingExtents<'a> {
         self.put_at(built.meta, built.slices, &built.bytes)?;
         let Some(table) = warm else { return Ok(()) };
         let handle = ExtentHandle::new(table, meta, space, &self.inner.context)?;
-        // A table that cannot enter is read by the first reader that needs it.
+        // If the table cannot enter the cache, the first reader that needs it reads it.
         let _ = handle.seat_written(&built.bytes);
         self.seated.insert(handle.meta.id, handle);
         Ok(())
@@ -91,8 +90,8 @@ impl<'a> PendingExtents<'a> {
         }
     }
 
-    /// Writes an extent into its slots, which are reserved. From here on they are freed if this
-    /// fails.
+    /// Writes an extent into its slots, which are reserved. If the extent is never recorded, its
+    /// slots are freed from now on.
     pub(super) fn put_at(
         &mut self,
         meta: ExtentMeta,
@@ -145,7 +144,8 @@ impl Output for PendingExtents<'_> {
     }
 }
 
-/// A failure to write, which ends the background work (E8); a failure to read does not.
+/// Marks a failure to write as one that ends the background work (E8). A failure to read does not
+/// end it.
 pub(super) fn stopped(error: Error) -> Error {
     if matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::WritesStopped) {
         return error;

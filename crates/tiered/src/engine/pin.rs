@@ -1,10 +1,10 @@
 //! A pin keeps the engine's files as they were at one moment while a backup copies them. This
-//! module also builds an engine's folder from such a copy.
+//! module also creates an engine's folder from such a copy.
 //!
-//! A pin holds the manifest's state, and a handle of each of its extents. It takes the state, and
-//! the views that hold the extents, under the manifest's lock. Extents never change, so the copy
-//! may take any time: compactions continue meanwhile, and the space of extents that they replace is
-//! freed when the pin is dropped. A pin does not include memtables; the log has their commits, from
+//! A pin holds the manifest's state and a handle of each extent in it. It takes the state, and the
+//! views that hold the extents, under the manifest's lock. Extents never change, so the copy may
+//! take any time. Compactions continue meanwhile, and the space of extents that they replace is
+//! freed when the pin is dropped. A pin does not include memtables. The log has their commits, from
 //! [`Pin::persisted`] on.
 
 use std::path::Path;
@@ -57,17 +57,17 @@ impl TieredEngine {
     #[must_use]
     pub fn pin(&self) -> Pin {
         let inner = &self.0;
-        // Edits wait while the pictures are taken, and not while the extents are visited.
+        // Edits wait while the state and the views are taken, but not while the extents are
+        // visited.
         let manifest = inner.manifest.lock();
         let mut state = manifest.state().clone();
-        // A flush publishes what it recorded under the same lock, so this is true of the state,
-        // too.
+        // A flush records its edit and publishes its view under this lock, so everything up to this
+        // CSN is in the files of the state, too.
         state.persisted = state.persisted.max(inner.compute_persisted());
-        // Flushed commits were stable, so no later commit is in these files. Commits that depend on
-        // files that are published from now on come after this one.
+        // Only stable commits are flushed, so these files have no commit above the stable CSN.
         let stable = inner.horizon.stable();
-        // Numbers that were assigned may be recorded by work in progress, and a copy must not
-        // assign them again.
+        // Work in progress may record numbers that were assigned already. A copy must not assign
+        // them again.
         state.next_extent =
             state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
         let tables = inner.tables.load();
@@ -114,7 +114,7 @@ impl Pin {
         self.extents.iter().map(|(table, handle)| copy_of(*table, &handle.meta))
     }
 
-    /// Reads an extent, and verifies each of its checksums and that of the whole.
+    /// Reads an extent, and verifies each of its checksums, and the checksum of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
@@ -161,8 +161,8 @@ impl Copied {
         self.metas.iter().map(|(table, meta)| copy_of(*table, meta)).collect()
     }
 
-    /// Checks each checksum in the bytes of the extent at `index` of [`Copied::extents`], and that
-    /// of the whole.
+    /// Verifies each checksum in the bytes of the extent at `index` of [`Copied::extents`], and the
+    /// checksum of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].

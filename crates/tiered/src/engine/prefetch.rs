@@ -1,12 +1,12 @@
-//! Multi-gets: the blocks of later keys are read while earlier keys are looked up.
+//! Multi-gets: while earlier keys are looked up, the blocks of later keys are read.
 //!
-//! A single get reads its blocks one after the other: the table of an extent gives the block that
-//! may have the key, and a get reads an older level only if no newer level has the key. A multi-get
-//! does this for several keys in parallel. It reads the first missing block of each key, and then
-//! the next one, without waiting for other keys. Reads run as far ahead of the next get as memory
-//! allows, so device and processor work at the same time. The results come from ordinary gets. If a
-//! block could not be read ahead, or if a small cache has evicted it again, the get that needs it
-//! reads it.
+//! A single get reads its blocks one after the other. The table of an extent (block index and
+//! filters) gives the block that may have the key, and a get reads an older level only if no newer
+//! level has the key. A multi-get does this for several keys in parallel: it reads the first
+//! missing block of each key, and then the next one, without waiting for other keys. It reads as
+//! far ahead of the next get as memory allows, so device and processor work at the same time. The
+//! results come from ordinary gets. If a block could not be read ahead, or if a small cache has
+//! evicted it again, the get that needs it reads it.
 //!
 //! # Guarantees
 //! - **PREFETCH-1 (the gets' results).** Results and errors of gets are the same as without reading
@@ -16,9 +16,12 @@
 //!   these reads may have finished without new reads in their place.
 //! - **PREFETCH-3 (alone).** If only one of the keys needs a read, its get makes this read itself.
 //!
-//! A block in the system's page cache gains nothing by a parallel read, and a get may read only a
-//! part of such a block. So the multi-get does not read ahead for keys whose gets need no device.
-//! The check for this does not count as a get, and offers no row to the row cache.
+//! A multi-get does not read ahead for a key whose get needs no device, because its row or its
+//! blocks are cached, or are in the system's page cache. Such a read would gain nothing from
+//! running in parallel. It would also cost more than the get's own read, which may copy only a part
+//! of a block. To find such keys, the multi-get looks each key up without waiting. This lookup does
+//! not count: it changes neither the table's access pattern nor the hits and misses of the row
+//! cache, and offers no row to the row cache.
 
 use std::sync::Arc;
 
@@ -30,11 +33,11 @@ use crate::extent::{Begun, ExtentHandle, Fetcher, Missing, ReadContext};
 use crate::filter;
 use crate::table::Table;
 
-/// The keys that are begun ahead of the next get. Their data must stay in the cache until it is
-/// used.
+/// The most keys that are begun ahead of the next get. Their data must stay in the cache until
+/// their gets use it.
 const KEYS_AHEAD: usize = 64;
-/// The keys after which the reads are submitted to the device. Each submission costs as much as
-/// checking a few keys.
+/// After this many keys, the reads are submitted to the device. Each submission costs as much as
+/// the lookup of a few keys.
 const HANDED_OVER: usize = 16;
 /// The most reads for one key: it may need a table and a block of each run that may have it. Most
 /// keys are found in the first run.
@@ -44,9 +47,9 @@ const READS_MAX: usize = 8;
 enum KeyState {
     /// The read with this tag is in flight for it.
     Reading(usize),
-    /// There was no room yet to read the missing data.
+    /// There was no room yet to read this missing data.
     HeldUp(Lacks),
-    /// Nothing more is read ahead; its get reads the rest.
+    /// Nothing more is read ahead for it. Its get reads the rest.
     Ready,
 }
 
@@ -68,7 +71,7 @@ impl PrefetchedKey {
     }
 }
 
-/// A read-ahead of the missing data of gets of some keys.
+/// A read-ahead for the gets of some keys.
 pub(super) struct GetsReadahead<'k> {
     context: &'k ReadContext,
     table: Arc<Table>,
@@ -76,11 +79,11 @@ pub(super) struct GetsReadahead<'k> {
     keys: &'k [&'k [u8]],
     /// The states of the keys that were begun, which are the first of `keys`.
     begun: Vec<PrefetchedKey>,
-    /// The only key so far whose data is missing. It is left to its get, which may need only a part
-    /// of a block, and which would not come later than a read here.
+    /// The only key so far whose data is missing. Its get reads the data: it may need only a part
+    /// of a block, and it comes as soon as a read here would.
     lone: Option<(usize, Lacks)>,
     fetcher: Fetcher<'k>,
-    /// The number of keys whose gets would have waited.
+    /// The number of keys whose gets would have waited for a device.
     lacked: usize,
     value: Vec<u8>,
 }
@@ -107,7 +110,7 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// Reads ahead for all keys, and returns how many gets would have waited.
+    /// Reads ahead for all keys. Returns how many gets would have waited.
     pub(super) fn all(mut self) -> usize {
         (0..self.keys.len()).for_each(|at| self.wait_for(at));
         self.lacked
@@ -121,8 +124,8 @@ impl<'k> GetsReadahead<'k> {
         {
             return false;
         }
-        // With direct reads, data that is not in memory is on the device, so the missing data
-        // decides.
+        // With direct reads, data that is not in memory is on the device. So the caller need only
+        // look for missing data.
         let view = self.table.parts().of(key).view_now();
         self.context.reads_directly() || {
             let found = view.get(key, self.snapshot, Access::AtHand, &mut self.value);
@@ -155,7 +158,8 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// Begins the next key. `at` is the key whose get is next. Returns whether there was room.
+    /// Begins the next key, where `at` is the key whose get is next. Returns whether there was
+    /// room.
     fn begin_next(&mut self, at: usize) -> bool {
         let number = self.begun.len();
         let state = match self.lacks_first(self.keys[number]) {
@@ -177,7 +181,8 @@ impl<'k> GetsReadahead<'k> {
         !self.begun[number].is_held_up()
     }
 
-    /// Begins the keys that were held up, before others. Returns whether there was room for all.
+    /// Begins the keys that were held up, before any other key. Returns whether there was room for
+    /// all.
     fn begin_held_up(&mut self, at: usize) -> bool {
         for at in at..self.begun.len() {
             if !self.begun[at].is_held_up() {
@@ -194,8 +199,8 @@ impl<'k> GetsReadahead<'k> {
         true
     }
 
-    /// Begins keys up to [`KEYS_AHEAD`] ahead of the key whose get is next, if there is room for
-    /// enough reads to submit.
+    /// Begins keys, up to [`KEYS_AHEAD`] ahead of the key whose get is next. Does so only if there
+    /// is room for enough reads to be worth a submission.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let is_busy = self.fetcher.in_flight() > 0;

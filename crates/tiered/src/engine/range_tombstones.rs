@@ -41,9 +41,10 @@ impl<'a> KnownTombstones<'a> {
         KnownTombstones { live, all, ripe, new }
     }
 
-    /// The sub-table's range tombstones after an edit, if they change. The hidden versions of all
-    /// inputs with these keys were dropped, and nothing else there has a version below
-    /// `others_from`. `flushed` no longer counts as a memtable. The manifest is locked.
+    /// The sub-table's range tombstones after an edit, if they change. The caller has dropped the
+    /// hidden versions of all inputs with these keys, and no other slice with these keys has a
+    /// version below `others_from`. `flushed` no longer counts as a memtable. The manifest is
+    /// locked.
     pub(super) fn after(
         &self,
         part: &SubTable,
@@ -81,10 +82,10 @@ fn oldest(live: &[Csn]) -> Csn {
     live.first().copied().unwrap_or_default()
 }
 
-/// The range tombstones of memtables, other than one that is being flushed, that every live
-/// snapshot sees. The log has them durably, and an opening installs them again (E3). So hidden
-/// versions can be dropped before the tombstones are flushed, which on a full disk makes the room
-/// for the flush.
+/// The range tombstones of memtables, other than the memtable that is being flushed, that every
+/// live snapshot sees. Versions that they hide can be dropped although the tombstones are not
+/// flushed yet, because the log has them durably and an opening installs them again (E3). On a full
+/// disk, this makes the room for the flush.
 pub(super) fn hidden_later(
     part: &SubTable,
     flushed: Option<&Arc<Memtable>>,
@@ -99,7 +100,8 @@ pub(super) fn hidden_later(
     ranges.reduce(|all, ranges| all.union(&ranges)).unwrap_or(RangeTombstones::NONE)
 }
 
-/// The keys from one to another, both included, as a range, whose end is stored in `past`.
+/// The range of keys from `smallest` to `largest`, both included. The range's end is stored in
+/// `past`.
 pub(super) fn range_of<'a>(
     (smallest, largest): (&'a [u8], &[u8]),
     past: &'a mut Vec<u8>,
@@ -139,7 +141,7 @@ impl Inner {
         let removed = held.as_ref().map(|(.., gone)| gone.clone()).unwrap_or_default();
         let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
         let changes = |edit: &LevelsEdit| known.after(part, edit, KeyRange::ALL, Csn::ZERO, None);
-        // Usually there is nothing to do, and no other thread need wait for this check.
+        // Usually there is nothing to do. Finding that out needs no lock of the manifest.
         if edit.removed.is_empty() && changes(&edit).is_none() {
             return Ok(false);
         }
@@ -162,7 +164,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Counts slices that were dropped unread, and all bytes that were.
+    /// Counts slices that were dropped unread, and all bytes that were dropped unread.
     pub(super) fn note_gone(&self, slices: u64, bytes: u64) {
         self.counts.hidden_slices.fetch_add(slices, Ordering::Relaxed);
         self.counts.hidden_bytes.fetch_add(bytes, Ordering::Relaxed);

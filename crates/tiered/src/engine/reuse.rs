@@ -1,4 +1,5 @@
-//! Data reuse of compactions: the part of their input that they did not rewrite.
+//! Counts how much of their input compactions reused: left in place or copied, instead of rewriting
+//! it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
 //! Opens a scan of a range: a cursor for each sub-table, over the sources of the sub-table.
 //!
-//! Opening a cursor is most of the cost of a scan of few rows. So the engine looks up the shared
-//! inputs of the sources once, constructs the sources in place inside the cursor, and copies short
-//! keys inline.
+//! For a scan of few rows, opening the cursor is most of the cost. So the engine looks up what all
+//! sources need only once, constructs the sources in place inside the cursor, and copies short keys
+//! inline.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::source::{MemtableSource, OwnedRange, RunSource, Source};
 use crate::subtable::SubTable;
 use crate::view::View;
 
-/// The most runs of a range that are remembered without an allocation.
+/// The most runs of a range that are listed without an allocation.
 const FEW: usize = 8;
 
 /// A scan over sub-tables, in the order of its direction.
@@ -42,7 +42,7 @@ pub(super) fn cursor_over(
     if let [only] = parts {
         return Box::new(cursor(only));
     }
-    // Take all views now: versions that the snapshot sees may be missing from a later view.
+    // Take all views now. A later view may lack versions that the snapshot sees.
     let mut cursors: Vec<TableCursor> = parts.iter().map(cursor).collect();
     if direction == Direction::Forward {
         cursors.reverse();

@@ -1,8 +1,10 @@
-//! Cutting slices between keys: at the key where a sub-table is split, and beside damage.
+//! Cuts slices between keys: at the key where a sub-table is split, and at the ends of damaged key
+//! ranges.
 //!
-//! No compaction may read damaged keys, or keys of a slice that spans them. The writer of a flush
-//! cuts its output beside damage (COMPACTION-6 of [`crate::compaction`]). The engine cuts slices
-//! that were there when the damage was found, in this module.
+//! Compactions avoid damaged keys, and every slice whose range includes damaged keys. Such a slice
+//! may also have undamaged keys, and these would never be compacted. So slices are cut at the ends
+//! of a damaged range. A flush cuts the slices that it writes (COMPACTION-6 of
+//! [`crate::compaction`]). This module cuts the slices that were there when the damage was found.
 //!
 //! - **SLICE-SPLIT-1.** The parts of a slice are at its level and hold its versions, and no part
 //!   has keys on both sides of the cut. Only blocks that have keys on both sides are rewritten.
@@ -29,13 +31,13 @@ use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 
-/// Whether a slice has keys before a key and from it on.
+/// Whether a slice has keys below a key, and keys at or above it.
 fn spans(slice: &Slice, key: &[u8]) -> bool {
     *slice.meta.smallest < *key && *key <= *slice.meta.largest
 }
 
-/// The blocks of a slice that must be split to cut it at a key, which is inside the slice. There
-/// may be none.
+/// The blocks of a slice that must be rewritten to cut it at a key, which is inside the slice.
+/// There may be none.
 fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
     let resident = slice.extent.resident(Access::Blocking)?;
     let blocks = slice.meta.block_range();
@@ -54,14 +56,14 @@ fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
     Ok(first..last + 1)
 }
 
-/// The slices that have keys before a key and from it on.
+/// The slices that have keys below a key, and keys at or above it.
 pub(super) fn spanning(levels: &Levels, key: &[u8]) -> Vec<Arc<Slice>> {
     // At most one slice of each run.
     let of = levels.runs().filter_map(|run| run.slice_of(key));
     of.filter(|slice| spans(slice, key)).cloned().collect()
 }
 
-/// The entries of a slice's blocks before a key, and from it on.
+/// The entries of a slice's blocks below a key, and those at or above it.
 fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec<BuiltBlock>; 2]> {
     let resident = slice.extent.resident(Access::Blocking)?;
     let mut halves = [BlockWriter::default(), BlockWriter::default()];
@@ -75,7 +77,7 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
 }
 
 impl Inner {
-    /// The change that cuts all slices which span a key, with the newly written extents
+    /// The change that cuts all slices that span a key, with the extents that it wrote
     /// (SLICE-SPLIT-1).
     pub(super) fn cut_slices(
         &self,
@@ -117,9 +119,9 @@ impl Inner {
         Ok(edit)
     }
 
-    /// Cuts slices that reach from damaged keys of a sub-table to other keys, at one end of the
-    /// damaged range (SLICE-SPLIT-2). Returns `false` if there is no such slice, or other work
-    /// holds the sub-table.
+    /// Cuts slices that have both damaged and other keys of a sub-table, at one end of a damaged
+    /// range (SLICE-SPLIT-2). Returns `false` if there is no such slice, or if other work holds the
+    /// sub-table.
     pub(super) fn cut_beside_damage(
         &self,
         table: &Arc<Table>,
@@ -133,7 +135,7 @@ impl Inner {
         };
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
         match self.cut_part(table, part, &key) {
-            // Then the slice is damaged too, and is not cut again: a damaged slice stays whole.
+            // The slice is damaged too. It stays whole from now on: a damaged slice is not cut.
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 self.quarantine(part, &spanning(&part.view().levels, &key), &error);
                 Ok(true)

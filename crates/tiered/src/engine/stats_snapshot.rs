@@ -1,6 +1,7 @@
-//! When the engine stores its recent statistics ([`StatsSnapshot`]) for a later inspection of its
-//! folder: when it closes, and periodically by background threads, in case the process is killed.
-//! No other part of the engine uses them, so a failure to store them is ignored.
+//! Stores the engine's recent statistics ([`StatsSnapshot`]) in its folder, for a later inspection
+//! of the folder. It does so when the engine closes, and periodically in the background, in case
+//! the process is killed. No other part of the engine uses them, so a failure to store them is
+//! ignored.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use crate::temperature::REGIONS;
 
 /// The least time between two snapshots in the background.
 const EVERY: Duration = Duration::from_secs(30);
-/// The least time between two, as a multiple of the time that one took.
+/// The least time between two snapshots, as a multiple of the time that the first one took.
 const RESTS: u32 = 100;
 
 /// The state of writing snapshots.
@@ -41,8 +42,8 @@ impl StatsSnapshots {
 
 impl Inner {
     /// Writes a snapshot if the last one is old and there is something new. Returns whether it did.
-    /// Without background threads it never does, because a simulation must be repeatable,
-    /// regardless of the time that it takes.
+    /// Without background threads it never does: a simulation must be repeatable, whatever time it
+    /// takes.
     pub(super) fn note_now_and_then(&self, now: Duration) -> bool {
         if self.threads.load(Ordering::Acquire) == 0 {
             return false;
@@ -59,8 +60,8 @@ impl Inner {
         true
     }
 
-    /// Writes a snapshot. An engine that was open for too short a time to have any data keeps the
-    /// snapshot of an earlier opening.
+    /// Writes a snapshot. If an engine was open for too short a time to have any statistics, the
+    /// snapshot of an earlier opening stays.
     pub(super) fn note(&self) {
         let (disk, dir) = (self.space.disk(), &self.noted.dir);
         let parts = self.all_parts();
@@ -73,13 +74,14 @@ impl Inner {
         let recent = self.recent();
         let is_worth_less = recent.is_empty() && StatsSnapshot::read(disk, dir).is_some();
         if !is_worth_less {
-            // A failing disk is reported by work that needs it.
+            // A failure of the disk is reported by work that needs the disk.
             let _ = recent.write(disk, dir);
         }
     }
 
     fn recent(&self) -> StatsSnapshot {
-        // Numbers that were assigned and not recorded may be assigned again after a crash.
+        // A number that was assigned and not recorded may be assigned again after a crash. So this
+        // is the recorded one.
         let next_extent = self.manifest.lock().state().next_extent;
         let mut counts = Vec::new();
         for (_, part) in self.all_parts() {
@@ -90,8 +92,7 @@ impl Inner {
                 }
             }
         }
-        // Slices of one extent may be in several levels and sub-tables, and it may be read
-        // meanwhile.
+        // An extent is listed once for each of its slices, and may be read in between.
         counts.sort_unstable();
         counts.dedup_by_key(|(id, _)| *id);
         let compactions = self.history.newest();

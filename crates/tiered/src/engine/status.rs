@@ -1,4 +1,4 @@
-//! Status and metrics of the engine.
+//! The status and the metrics of the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,13 +39,14 @@ pub struct TableStatus {
     pub sublevels: u64,
     /// Sub-levels at which Level0 is compacted, for the table's current use.
     pub sublevels_target: u64,
-    /// Its use, which sets their number and size; `None` if that is switched off.
+    /// The table's use, which determines the number and size of its sub-levels; `None` if that is
+    /// switched off.
     pub used_for: Option<TableUse>,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
     /// The damage that compactions of the table avoid, if any was found.
     pub quarantine: Option<String>,
-    /// The last of its merges since the opening that an executor refused or did with another
+    /// The table's last merge since the opening that an executor refused, or did with another
     /// result, and the reason.
     pub refused_merge: Option<String>,
 }
@@ -73,7 +74,7 @@ impl TieredEngine {
                 let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
                 let runs = |of: fn(&View) -> &Run| level(views.iter().map(|view| of(view)));
                 let level0 = views.iter().flat_map(|view| &view.levels.level0);
-                // For several sub-tables, the one that is furthest behind counts.
+                // Of several sub-tables, the one that is furthest behind counts.
                 let sublevels = |part: &Arc<SubTable>| part.view_now().levels.level0.len() as u64;
                 let behind = parts.iter().max_by_key(|part| sublevels(part));
                 let behind = behind.expect("a table has a sub-table");

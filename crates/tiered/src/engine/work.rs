@@ -1,8 +1,8 @@
-//! The background work: recording new tables, removing dropped ones, flushes and compactions.
+//! The background work: records new tables, removes dropped ones, and runs flushes and compactions.
 //!
-//! Each piece of work ends in one manifest edit, and readers see its result after that edit is
-//! durable. A crash before the edit leaves slots to which no record refers. The next opening finds
-//! them free.
+//! Each piece of work ends in one manifest edit. Readers see its result only after this edit is
+//! durable. A crash before the edit leaves written slots to which no record refers. The next
+//! opening finds these slots free.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
 
-/// One free slot for this many used slots of a device keeps its space, because compactions reuse
-/// it; at least the minimum below.
+/// One free slot for this many used slots of a device keeps its space, because compactions will
+/// reuse it. At least `FREE_LEAST` free slots do.
 const FREE_SHARE: u64 = 8;
 const FREE_LEAST: u64 = 16;
 /// The same if nothing has been written for a while.
@@ -48,8 +48,8 @@ const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// Locks the manifest to record edits. Work that was running when other work failed ends here,
-    /// and the recorded failure stays (E8).
+    /// Locks the manifest to record edits. If the engine has failed meanwhile, returns the failure:
+    /// running work ends here, and the failure stays recorded (E8).
     pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
         self.check()?;
@@ -74,11 +74,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Records tables that are new or were dropped in the manifest, as far as that is stable: a
-    /// crash may undo what is not (D5).
+    /// Records tables that are new, or were dropped, in the manifest. It records only what is
+    /// stable, because a crash may undo other commits (D5).
     ///
-    /// A dropped table leaves the manifest while snapshots still read it, because a crash ends
-    /// them. Then it no longer holds the log back. Its memory and extents stay until it is reaped.
+    /// A dropped table leaves the manifest while snapshots still read it, because these snapshots
+    /// end with a crash. From then on, the table no longer holds the log back. Its memory and
+    /// extents stay until it is reaped.
     pub(super) fn record_tables(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {
@@ -90,9 +91,10 @@ impl Inner {
             return Ok(false);
         }
         let mut manifest = self.recording()?;
-        // Tables are reaped under the same lock, so none of these has been. Another thread that has
-        // read a later stable CSN may have marked some of them as gone, without an edit if they
-        // were not recorded: recorded now, such a table would stay in the manifest for good.
+        // Tables are reaped under the same lock, so none of these tables has been reaped. Another
+        // thread that has read a later stable CSN may have marked some of them as gone. If such a
+        // table was not recorded, nothing was recorded about its end. Recording it now would leave
+        // it in the manifest for good.
         let tables = self.tables.load_full();
         let fresh: Vec<_> = tables.values().filter(new).cloned().collect();
         let gone: Vec<_> = tables.values().filter(gone).cloned().collect();
@@ -111,7 +113,8 @@ impl Inner {
         Ok(true)
     }
 
-    /// Records the persistent CSN in the manifest, if the recorded one is below both it and `csn`.
+    /// Records the persistent CSN in the manifest, if the recorded one is below the persistent CSN
+    /// and below `csn`.
     pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
         let mut manifest = self.recording()?;
         let persisted = self.persisted_without(&[], None);
@@ -157,8 +160,8 @@ impl Inner {
         PendingExtents::begin(self, class)
     }
 
-    /// The pace of a compaction. A requested compaction, whose caller waits, runs at full speed,
-    /// and so does one without background threads.
+    /// The pace of a compaction; `None` for full speed. A compaction runs at full speed if a caller
+    /// has requested it and waits for it, or if there are no background threads.
     pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
@@ -175,7 +178,7 @@ impl Inner {
         true
     }
 
-    /// A number for a new extent. A number that is never recorded may be used again after a
+    /// A number for a new extent. If a number is never recorded, it may be assigned again after a
     /// restart.
     pub(super) fn new_extent_id(&self) -> ExtentId {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
@@ -211,7 +214,7 @@ impl Inner {
         Ok((stays, tally))
     }
 
-    /// The slices of written extents, from one of them on, at their place.
+    /// The slices at a place of the written extents, from the extent with index `from` on.
     pub(super) fn slices(
         table: &Table,
         place: Place,
@@ -265,7 +268,8 @@ impl Inner {
                 self.chooser(part, &levels, bars, oldest).pick(kind)
             };
             match self.compact_what(table, part, pick) {
-                // A compaction that writes less may fit, and free the space that this one lacks.
+                // A compaction that writes less may fit, and may free the space that this one
+                // lacks.
                 Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
                 Ok(false) => {}
                 worked => return worked,
@@ -278,9 +282,9 @@ impl Inner {
             || self.settle_first(&parts, oldest)?)
     }
 
-    /// Merges and compresses some data of the first sub-table that has come to rest and is worth
-    /// it: its data above Level2, if that is much, and its data in Level2, even if it is less than
-    /// a recode compaction usually takes.
+    /// Merges and compresses some data of the first sub-table that has come to rest, if that is
+    /// worth it. It takes data above Level2 if there is much of it, and data in Level2 even if it
+    /// is less than a recode compaction usually takes.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
         let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
@@ -291,7 +295,7 @@ impl Inner {
                 continue;
             }
             let (least, most) = self.recoding_bytes(part);
-            // All of it may be little, so less is enough; one of two extents may be left.
+            // The sub-table may have little data in all, so half is enough.
             let least = least / 2;
             let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
@@ -317,7 +321,7 @@ impl Inner {
         Ok(false)
     }
 
-    /// Recompresses some of the first sub-table in which there is something to recompress.
+    /// Recompresses some data of the first sub-table that has data to recompress.
     fn recode_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)]) -> Result<bool> {
         for (table, part) in parts {
             let pick = |bars: &Conflicts| {
@@ -353,8 +357,8 @@ impl Inner {
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
-    /// The least bytes of adjacent slices that are worth a recode compaction, and about the bytes
-    /// that one takes.
+    /// The least bytes of adjacent slices that are worth a recode compaction, and the approximate
+    /// bytes that one takes.
     fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
         (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
@@ -379,7 +383,7 @@ impl Inner {
         }
     }
 
-    /// Makes compactions avoid those inputs that cannot be read.
+    /// Makes compactions avoid the inputs that cannot be read.
     pub(super) fn quarantine(&self, part: &SubTable, inputs: &[Arc<Slice>], error: &Error) {
         let mut found = false;
         for slice in inputs {
@@ -388,7 +392,7 @@ impl Inner {
                 found = true;
             }
         }
-        // An input that failed a moment ago can be read now.
+        // All inputs can be read now, although one could not be read a moment ago.
         if !found && let Some(slice) = inputs.first() {
             part.quarantine(&slice.meta, error.clone());
         }
@@ -471,7 +475,7 @@ impl Inner {
         self.publish(table, codes);
         change.apply();
         if put_in_order {
-            // The next pick would choose it again, without any gain.
+            // The next pick would choose this data again, without any gain.
             let new = edit.added.iter().map(|(_, slice)| slice);
             pick.inputs().chain(new).for_each(|slice| slice.extent.mark_in_order());
         }
@@ -486,7 +490,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a fresh manifest when the old one is long, while concurrent edits continue. A full
+    /// Writes a fresh manifest when the old one is long, while other work records edits. A full
     /// disk does not stop the work: the old manifest stays in force.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
@@ -501,10 +505,10 @@ impl Inner {
         }
     }
 
-    /// Returns free space to the file system: within files, the slots beyond those that will be
-    /// used again soon, or nearly all if nothing was written for a while. It cuts the ends of files
-    /// once most of a device is free, or as much as is not kept for use, if the space cannot be
-    /// returned otherwise. With background threads it returns a little at a time
+    /// Returns free space to the file system. Within files, it returns the slots beyond those that
+    /// will soon be used again; if nothing was written for a while, it returns nearly all. It also
+    /// cuts the ends of files, once most of a device is free, or where the file system cannot
+    /// deallocate space within a file. With background threads it returns a little at a time
     /// ([`Trickle`](super::pace::Trickle)). Returns whether to continue at once.
     pub(super) fn shrink_files(&self) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
@@ -520,7 +524,7 @@ impl Inner {
             true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
             false => (FREE_SHARE, FREE_LEAST),
         };
-        // Space that cannot be returned now is still free for extents.
+        // Space that cannot be returned now can still be used for extents.
         let cut = self.space.shrink(share, least, spares).unwrap_or(false);
         let given = self.space.give_back(share, least, giving.slots);
         let more = given.is_ok_and(|slots| slots > 0);
@@ -533,7 +537,7 @@ fn bytes_of(slices: &[Arc<Slice>]) -> u64 {
     slices.iter().map(|slice| slice.meta.bytes).sum()
 }
 
-/// The inputs of a compaction, and the parts that were cut off from them and stay in Level1.
+/// The inputs of a compaction, and the slices that are cut off from them and stay in Level1.
 struct Parted {
     sources: Vec<Vec<Arc<Slice>>>,
     kept: Vec<Arc<Slice>>,
@@ -556,8 +560,8 @@ impl Parted {
         Ok(parted)
     }
 
-    /// Cuts a slice between keys, as near as possible to the wanted place. Versions of one key stay
-    /// together.
+    /// Cuts a slice between keys, as near as possible to the wanted blocks. All versions of a key
+    /// stay together.
     fn cut(
         &mut self,
         slice: &Arc<Slice>,
@@ -595,11 +599,11 @@ impl Parted {
     }
 }
 
-/// The smallest CSN in sources that may share keys with a range and are neither an input nor the
+/// The smallest CSN in sources that may share keys with a range, other than the inputs and the
 /// memtable `without` (see [`DropRule`]).
 ///
-/// Versions that are installed later are above the stable CSN, and so above every tombstone in an
-/// extent.
+/// Versions that are installed later need not be considered: they are above the stable CSN, and so
+/// above every tombstone in an extent.
 pub(super) fn others_from<'a>(
     view: &View,
     (smallest, largest): (&[u8], &[u8]),
@@ -616,8 +620,8 @@ pub(super) fn others_from<'a>(
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 
-/// The edit of levels that replaces inputs by new slices at a place and by those that stay. Slices
-/// that stay at the same place do not change.
+/// The edit of levels that replaces inputs by new slices at a place, and by the slices that stay. A
+/// slice that stays at the same place is not part of the edit.
 pub(super) fn edit_of<'a>(
     levels: &Levels,
     place: Place,
