@@ -11,7 +11,8 @@ use super::handle::ExtentHandle;
 use super::resident::Missing;
 use crate::extent_meta::ExtentId;
 
-/// A part of an extent that a lookup misses. It holds the extent, and so everything that reads use.
+/// A part of an extent that a lookup misses. It holds the extent's handle, and so everything that
+/// the read needs.
 pub(crate) struct ExtentRead {
     pub(crate) extent: Arc<ExtentHandle>,
     pub(crate) missing: Missing,
@@ -24,7 +25,7 @@ impl AsyncRead for ExtentRead {
         (self.extent.meta.id, self.missing)
     }
 
-    /// An extent that was moved has the same name in another slot.
+    /// After a move, an extent has the same name, but lies in another slot.
     fn is(&self, other: &ExtentRead) -> bool {
         self.missing == other.missing && Arc::ptr_eq(&self.extent, &other.extent)
     }

@@ -11,13 +11,13 @@ use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::filter;
 use crate::space::SlotRun;
 
-/// The most bytes of the index for a block, in addition to its keys.
+/// The most bytes that a block takes in the index, in addition to its keys.
 const INDEX_ENTRY_BYTES: usize = 80;
 
-/// An extent ready to be written. The caller that allocates its slots fills them in.
+/// An extent ready to be written. The caller allocates its slots and fills them in.
 pub(crate) struct BuiltExtent {
     pub(crate) meta: ExtentMeta,
-    /// Its slices, which are separated by data that stays elsewhere.
+    /// Its slices. Between two of them there is data that stays elsewhere.
     pub(crate) slices: Vec<SliceMeta>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct BuiltExtent {
 /// A block that is being added to an extent.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockParts<'a> {
-    /// Its frame, whose checksum will be recomputed.
+    /// Its frame. The checksum will be recomputed.
     pub(crate) frame: &'a [u8],
     pub(crate) first: &'a [u8],
     pub(crate) last: &'a [u8],
@@ -60,7 +60,8 @@ pub(crate) struct ExtentBuilder {
     /// Whether the next block begins a slice.
     is_cut: bool,
     largest: Vec<u8>,
-    /// The dictionaries that frames name: each that differs from the one before (DICTIONARY-1).
+    /// The dictionaries that frames name; one that equals the one before is left out
+    /// (DICTIONARY-1).
     names: Vec<DictionaryId>,
     /// Whether blocks keep their range filters.
     has_range_filters: bool,
@@ -85,7 +86,8 @@ impl ExtentBuilder {
         }
     }
 
-    /// Drops the blocks' range filters, for places where these are worth less than their memory.
+    /// Drops the blocks' range filters, for places where range filters are worth less than their
+    /// memory.
     pub(crate) fn without_range_filters(mut self) -> ExtentBuilder {
         self.has_range_filters = false;
         self
@@ -99,7 +101,7 @@ impl ExtentBuilder {
         self.frames.is_empty()
     }
 
-    /// Whether the extent must be finished before this block.
+    /// Whether the extent must be finished before this block is added.
     pub(crate) fn is_full_for(&self, block: &BlockParts<'_>) -> bool {
         let index = self.index.len() + block.first.len() + block.last.len() + INDEX_ENTRY_BYTES;
         let filters = self.filters.len() + self.filter_of(block).len();
@@ -148,12 +150,13 @@ impl ExtentBuilder {
         self.is_cut = false;
     }
 
-    /// Ends the slice, because data that stays elsewhere lies between the last block and the next.
+    /// Ends the slice, because data that stays elsewhere lies between the last block and the next
+    /// one.
     pub(crate) fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Finishes the extent under this number, and starts over.
+    /// Finishes the extent, gives it this number, and begins the next extent.
     pub(crate) fn finish(&mut self, id: ExtentId) -> BuiltExtent {
         let next = ExtentBuilder {
             has_range_filters: self.has_range_filters,
@@ -170,7 +173,7 @@ impl ExtentBuilder {
         };
         let index = part(&done.index);
         let filter = part(&done.filters);
-        // The number is known only now, and the checksums cover it.
+        // The checksums cover the extent's number, which is known only now.
         let ends = done.frames.iter().skip(1).copied().chain([done.bytes.len()]);
         for (start, end) in done.frames.iter().copied().zip(ends) {
             let frame = FrameId { table: done.table, extent: id, offset: start as u64 };

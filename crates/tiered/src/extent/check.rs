@@ -1,4 +1,4 @@
-//! Checks an extent's bytes outside of a data file, when a backup copies or restores them.
+//! Checks an extent's bytes outside of a data file, when a backup copies or restores the extent.
 
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};

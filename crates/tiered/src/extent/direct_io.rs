@@ -1,9 +1,9 @@
 //! Direct reads: they bypass the system's page cache, and read into a buffer of the reading thread.
 //!
-//! The page cache would hold data files a second time, in encoded form and in whole pages. A
-//! buffered read makes the system find pages, insert them and evict others, and copies the bytes.
-//! With a direct read, the device writes into the reader's memory, and the reader decodes the block
-//! from there.
+//! With buffered reads, the page cache would hold data files a second time, in encoded form and in
+//! whole pages. Each buffered read makes the system find pages, insert them, evict others, and copy
+//! the bytes. With a direct read, the device writes into the reader's memory, and the reader
+//! decodes the block from there.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -14,8 +14,8 @@ use spillway_storage::{ALIGN, AlignedBuffer};
 
 use crate::space::DataFile;
 
-/// The bytes by which a read is widened to whole pages of a file. A buffer with room for them is
-/// not reallocated.
+/// The most bytes by which a read grows when it is widened to whole pages of a file. A buffer with
+/// room for them need not be reallocated.
 pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 
 /// The most bytes of a buffer that is kept for the next read: enough for blocks, and for tables of
@@ -30,7 +30,8 @@ thread_local! {
 pub(super) enum Bytes<'a> {
     /// In a buffer that the receiver may keep.
     Own(Buffer),
-    /// In a buffer that is reused. A receiver that keeps the bytes copies them, into these pages.
+    /// In a buffer that will be reused. A receiver that keeps the bytes copies them into memory of
+    /// these pools.
     Lent(&'a [u8], &'a PagePools),
 }
 
@@ -58,8 +59,8 @@ impl From<Bytes<'_>> for Buffer {
     }
 }
 
-/// Reads from a file past the page cache, if its file system can, waits for the device, and passes
-/// the bytes to `then`.
+/// Reads from a file past the page cache, if the file system supports that, waits for the device,
+/// and passes the bytes to `then`.
 pub(super) fn read_past<T>(
     file: &DataFile,
     offset: u64,

@@ -1,4 +1,4 @@
-//! Prefetches the cache lines of an extent's blocks that a read needs next.
+//! Prefetches the cache lines that a read of an extent's block needs next.
 
 use spillway_base::prefetch::{self, LINE_BYTES};
 
@@ -9,8 +9,8 @@ use crate::cache::Pin;
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl ExtentHandle {
-    /// Prefetches what a lookup reads first of a data block if it is in memory, or of its part
-    /// index.
+    /// Prefetches what a lookup reads first: of the data block if it is in memory, and otherwise of
+    /// the block's part index.
     #[inline]
     pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
         match table.peek(index, pin) {

@@ -35,8 +35,8 @@ pub(crate) type CachedBlock = QueuedBlock<Block>;
 /// An extent's block index and filters in memory, and the pointers to its blocks in memory.
 pub(crate) type CachedTable = QueuedTable<ExtentHandle>;
 
-/// An eviction for other uses frees this share of the budget in addition, so that the cache is not
-/// asked at each of their steps.
+/// An eviction for other uses frees this fraction of the budget in addition, so that not each small
+/// need of memory calls the cache.
 const GIVEN_SHARE: usize = 64;
 
 thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
@@ -70,17 +70,17 @@ pub(crate) struct ReadContext {
     pub(crate) async_reads: AsyncReads<ExtentRead>,
     /// Whether gets make partial reads.
     pub(super) part_reads: bool,
-    /// Partial reads.
+    /// The number of partial reads.
     pub(crate) reads_of_parts: AtomicU64,
     /// Whether readers bypass the system's page cache.
     pub(super) direct: bool,
-    /// Memory that readers left to be freed.
+    /// Memory that readers left to background threads to free.
     pub(crate) garbage: DeferredFree,
     pub(super) budget: Budget,
 }
 
 impl ReadContext {
-    /// The caches of blocks and rows, which evict for other uses together.
+    /// A context with caches of blocks and rows. For other uses of the budget, both evict together.
     pub(crate) fn new(
         settings: ReadSettings,
         rows: Option<RowCache>,
@@ -113,10 +113,10 @@ impl ReadContext {
         self.budget.charge(Use::Caches, bytes)
     }
 
-    /// Makes room for a row that was inserted, if blocks have to.
+    /// Makes room for a row that was inserted. Evicts blocks if free pages are not enough.
     pub(crate) fn make_room_for_rows(&self) {
         let past = self.budget.used().saturating_sub(self.budget.limit());
-        // Free pages are no loss to blocks.
+        // Returning free pages costs the blocks nothing.
         if past > 0 && self.pages.give_back(past) < past {
             let bytes = past + self.budget.limit() / GIVEN_SHARE;
             self.cache.give_way(bytes);
@@ -124,8 +124,8 @@ impl ReadContext {
         }
     }
 
-    /// Called after a miss: occasionally weighs rows and blocks against each other, and evicts rows
-    /// past their share.
+    /// Called after a miss. Occasionally weighs rows and blocks against each other, and evicts rows
+    /// beyond their share.
     pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
             rows.weigh(self.cache.read_and_ghost_missed());
@@ -137,8 +137,8 @@ impl ReadContext {
         self.direct
     }
 
-    /// Notes that a block is read asynchronously for the row of a hash: a ghost miss, if the row
-    /// was evicted lately.
+    /// Called when a block is read asynchronously for the row of a hash. If the row was evicted
+    /// lately, this is a ghost miss.
     pub(crate) fn note_ghost_miss_of_row(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows
             && rows.left_lately(hash)
@@ -161,7 +161,7 @@ impl GiveWay for ReadContext {
     }
 
     fn give_way(&self, bytes: usize) -> usize {
-        // Free pages are no loss to blocks.
+        // Returning free pages costs the blocks nothing.
         let given = self.pages.give_back(bytes);
         if given >= bytes {
             return 0;
@@ -169,14 +169,15 @@ impl GiveWay for ReadContext {
         let bytes = bytes - given + self.budget.limit() / GIVEN_SHARE;
         let mut left = bytes;
         if let Some(rows) = &self.rows {
-            // Each cache in proportion to its size.
+            // Each cache evicts in proportion to its size.
             let (blocks, tables) = self.cache.bytes();
             let held = rows.held_bytes();
             let (own, all) = (held as u128, (held + blocks + tables).max(1) as u128);
             left = left.saturating_sub(rows.give_way((bytes as u128 * own / all) as usize));
         }
         self.cache.give_way(left);
-        // Evicted blocks leave free pages, and the caller may need the memory for anything.
+        // Evicted blocks leave free pages. The caller may need memory outside of the page pools, so
+        // these are returned.
         self.pages.give_back(left);
         if let Some(rows) = &self.rows {
             let past = self.budget.used().saturating_sub(self.budget.limit());
@@ -189,8 +190,8 @@ impl GiveWay for ReadContext {
     }
 }
 
-/// The location of an extent's bytes. Dropping the last handle of an extent that left its table
-/// frees its slots.
+/// The location of an extent's bytes. When the last handle of an obsolete extent is dropped, its
+/// slots are freed.
 pub(super) struct Home {
     pub(super) table: TableId,
     pub(super) file: Arc<DataFile>,
@@ -201,12 +202,12 @@ pub(super) struct Home {
     obsolete: AtomicBool,
 }
 
-/// An extent, shared by the versions of its table's structure and by the cursors that read it.
+/// An extent, shared by the views that have its slices and by the cursors that read it.
 pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
     seat: Seat<ExtentHandle>,
     live_bytes: AtomicU64,
-    /// Bytes that were live when a self-major compaction gained nothing.
+    /// The live bytes when a self-major compaction gained nothing.
     ordered_at: AtomicU64,
     readings: Readings,
     pub(super) users: SliceUsers,
@@ -230,7 +231,7 @@ impl Holder for ExtentHandle {
 }
 
 impl ExtentHandle {
-    /// The handle of an extent of `table`, whose slots are taken.
+    /// The handle of an extent of `table`, whose slots are allocated.
     pub(crate) fn new(
         table: TableId,
         meta: ExtentMeta,
@@ -271,7 +272,7 @@ impl ExtentHandle {
         }
     }
 
-    /// The location and the shared context; `None` for a handle of tests that need only the record.
+    /// The shared context; `None` for a handle of tests that need only the record.
     pub(crate) fn context(&self) -> Option<&Arc<ReadContext>> {
         self.home.as_ref().map(|home| &home.context)
     }
@@ -286,7 +287,7 @@ impl ExtentHandle {
         self.readings.regions(&self.thermometer)
     }
 
-    /// Adds the reads of the blocks that a block replaces.
+    /// Adds the reads of blocks that this block replaces.
     pub(crate) fn inherit(&self, block: usize, reads: u64) {
         self.readings.add(block, self.meta.blocks as usize, reads, &self.thermometer);
     }
@@ -306,31 +307,33 @@ impl ExtentHandle {
         self.ordered_at.store(self.live_bytes(), Ordering::Relaxed);
     }
 
-    /// Whether a self-major compaction would gain nothing: an earlier one did not, and nothing has
-    /// changed since.
+    /// Whether a self-major compaction would gain nothing: an earlier one gained nothing, and
+    /// nothing has changed since.
     pub(crate) fn is_in_order(&self) -> bool {
         self.ordered_at.load(Ordering::Relaxed) == self.live_bytes()
     }
 
-    /// Its live bytes: those blocks, and as much of its index and filters.
+    /// Its live bytes, and the same share of its index and filters.
     pub(crate) fn used_bytes(&self) -> u64 {
         let share = self.live_bytes() as f64 / self.meta.data_bytes.max(1) as f64;
         (share * self.meta.len as f64) as u64
     }
 
-    /// Counts slices of this many bytes that came and went.
+    /// Counts the bytes of slices that were added and removed.
     pub(crate) fn change_live_bytes(&self, came: u64, went: u64) {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }
 
-    /// Retires the extent, which left its table or moved: its last handle frees its slots.
+    /// Marks the extent as obsolete, because it left its table or was moved: its last handle will
+    /// free its slots.
     pub(crate) fn mark_obsolete(&self) {
         if let Some(home) = &self.home {
             home.obsolete.store(true, Ordering::Release);
         }
     }
 
-    /// Takes over the statistics and cached entries of an extent that was copied here.
+    /// Takes over the statistics and the cached entries of the handle `old`, whose extent was
+    /// copied here.
     pub(crate) fn take_over(self: &Arc<Self>, old: &ExtentHandle) {
         self.change_live_bytes(old.live_bytes(), 0);
         self.ordered_at.store(old.ordered_at.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -352,14 +355,14 @@ impl ExtentHandle {
         then: impl FnOnce(Bytes<'_>) -> Result<T>,
     ) -> Result<T> {
         let home = self.home();
-        // Before memory is allocated: a length cannot be trusted.
+        // Checked before memory is allocated, because the length may be damaged.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
             let error = Error::corruption("it lies outside of its extent");
             return Err(self.damaged(part, &error));
         }
         let (at, pages) = (home.offset + offset, &home.context.pages);
         match (access, home.context.direct) {
-            // Direct reads find nothing in memory.
+            // A direct read always waits for the device.
             (Access::MemoryOnly, _) | (Access::AtHand, true) => Err(would_block()),
             (Access::AtHand, false) => {
                 let mut bytes = Buffer::new(len, pages);
@@ -438,7 +441,7 @@ impl ExtentHandle {
         if access == Access::MemoryOnly {
             return Err(would_block());
         }
-        // Index, filters and footer follow the blocks and need one read.
+        // Index, filters and footer follow the blocks, so one read gets all three.
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
         let seat = |tail: Bytes<'_>| self.seat_table(&tail, Entrance::Missed);
@@ -447,13 +450,13 @@ impl ExtentHandle {
         Ok(table)
     }
 
-    /// The range of its index, filters and footer.
+    /// The range of its index, filters and footer, in the extent.
     fn tail(&self) -> Range<u64> {
         self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64))..self.meta.len
     }
 
-    /// The offset and length in its file of a part that a reader misses. The table must be cached
-    /// for a block.
+    /// The offset in its file, and the length, of a part that a reader misses. `None` for a block
+    /// whose table is not cached.
     pub(super) fn place_of(&self, missing: Missing) -> Option<(&Arc<dyn File>, u64, usize)> {
         let (offset, len) = match missing {
             Missing::Table => (self.tail().start, (self.meta.len - self.tail().start) as usize),
@@ -466,7 +469,7 @@ impl ExtentHandle {
         Some((file, at, len))
     }
 
-    /// Inserts a part that was read for a reader, if it is undamaged.
+    /// Inserts into the cache a part that was read for a reader, if the part is undamaged.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`].
@@ -484,7 +487,8 @@ impl ExtentHandle {
         }
     }
 
-    /// Inserts index and filters of an extent that was just written, from its bytes.
+    /// Inserts into the cache the index and filters of an extent that was just written, from the
+    /// extent's bytes.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`]: they differ from what should have been written.
@@ -498,7 +502,7 @@ impl ExtentHandle {
         !self.seat.is_empty()
     }
 
-    /// Inserts index and filters, from the bytes at the extent's end.
+    /// Inserts the index and filters into the cache, from the bytes at the extent's end.
     fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Kept<CachedTable>> {
         let from = self.tail().start;
         let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
@@ -551,7 +555,8 @@ impl ExtentHandle {
         Ok(self.keep(table, index, block))
     }
 
-    /// As [`ExtentHandle::fetch_block`], for a get: the next get may need only a part of the block.
+    /// As [`ExtentHandle::fetch_block`], for a get. Records the block's parts, because the next get
+    /// may need only one of them.
     pub(crate) fn fetch_block_of_row(
         &self,
         table: &Kept<CachedTable>,
@@ -583,7 +588,7 @@ impl ExtentHandle {
         Ok(read)
     }
 
-    /// Inserts a block that was missed and read.
+    /// Inserts into the cache a block that was missed and read.
     fn keep(&self, table: &Kept<CachedTable>, index: usize, block: Block) -> Kept<CachedBlock> {
         let context = &self.home().context;
         let class = self.home().file.class();
@@ -596,7 +601,7 @@ impl ExtentHandle {
         block
     }
 
-    /// Inserts the block of a frame that was read ahead and is now missed.
+    /// Inserts into the cache a block that was read ahead, when a reader misses it.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`].
@@ -642,7 +647,7 @@ impl ExtentHandle {
         (home.file.file(), home.offset + offset)
     }
 
-    /// A data block, past the cache: for compaction and verification.
+    /// Reads a data block without the cache, for compaction and verification.
     pub(crate) fn read_block(&self, resident: &Resident, index: usize) -> Result<Block> {
         let bytes = self.read_blocks(resident, index..index + 1)?;
         self.open_block(resident, index, bytes)
@@ -667,7 +672,7 @@ impl ExtentHandle {
         blocks.into_iter().try_for_each(|block| self.read_block(&resident, block).map(drop))
     }
 
-    /// The frames of consecutive blocks, unchecked, past the cache.
+    /// Reads the frames of consecutive blocks without the cache, unchecked.
     pub(crate) fn read_blocks(&self, resident: &Resident, blocks: Range<usize>) -> Result<Buffer> {
         let (from, to) = (resident.offset(blocks.start), resident.offset(blocks.end));
         let own = |bytes: Bytes<'_>| Ok(bytes.into());
@@ -707,7 +712,7 @@ impl ExtentHandle {
         self.damaged_at(resident.name(index), error)
     }
 
-    /// The number of versions according to the extent itself.
+    /// The number of versions that the extent's footer states.
     pub(crate) fn stated_versions(&self) -> Result<u64> {
         self.footer().map(|footer| footer.versions)
     }

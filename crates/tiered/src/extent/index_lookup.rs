@@ -1,13 +1,14 @@
 //! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! A get of an absent key loads memory in sequence: the search nodes over the last keys of the
-//! extent's blocks give the block, and the lookup then needs the place of this block's filter. So
-//! the offset of the filter stands beside the key's prefix, in the cache line where the search
-//! ends. The lookup does not read the list of other block properties.
+//! The lookup searches nodes over the last keys of the extent's blocks ([`crate::block_search`]).
+//! This gives the block. A get of an absent key then needs only this block's filter. So that it
+//! need not read the list of block properties for the filter's place, the search nodes have this
+//! place: the word beside the head of each block's last key is the offset of the block's filter. It
+//! lies in the leaf, which is the cache line where the search ends.
 //!
-//! The lookup also requests the filter before that line has arrived. Each leaf has the range of the
-//! filters of its eight blocks. If these filters take few cache lines, as for long rows, the lookup
-//! prefetches all of them as soon as the root has given the leaf.
+//! The lookup also prefetches the filter before the leaf has arrived from memory. Each leaf has the
+//! range of the filters of its eight blocks. If these filters take few cache lines, as for long
+//! rows, the lookup prefetches all of them as soon as the root has given the leaf.
 
 use std::ops::Range;
 
@@ -20,14 +21,15 @@ use crate::block_search::{self, Nodes, Way};
 pub(super) struct BlockNodes {
     nodes: Nodes,
     memory: Box<[u8]>,
-    /// For each leaf, the offset of the filters of the blocks after its first, which are the blocks
-    /// that a search ending in the leaf may find.
+    /// For each leaf, the offset of the filter of the block after the leaf's first. A search that
+    /// ends in a leaf finds this block or one of the seven blocks after it.
     leaves: Box<[u32]>,
     /// The end of the last block's filter.
     filters_end: u32,
 }
 
-/// The most cache lines of a leaf's filters that are prefetched. One or two of them are needed.
+/// The most cache lines of filters that are prefetched for a leaf. The lookup needs one or two of
+/// them.
 const LINES_MAX: usize = 8;
 
 impl BlockNodes {
@@ -55,7 +57,7 @@ impl BlockNodes {
         self.nodes.seek(&self.memory, key, last)
     }
 
-    /// As [`BlockNodes::seek`], for a caller that reads that block's filter next.
+    /// As [`BlockNodes::seek`], for a caller that reads the filter of the found block next.
     #[inline]
     pub(super) fn seek_filter<'k>(
         &self,
@@ -66,8 +68,8 @@ impl BlockNodes {
         self.nodes.seek_told(&self.memory, key, last, |leaf| self.expect(leaf, filters))
     }
 
-    /// Prefetches the filters of a leaf, if they take few lines, and the next leaf, which may have
-    /// the beginning or the end of the last of them.
+    /// Prefetches the filters that belong to a leaf, if they take few lines. Also prefetches the
+    /// next leaf, which may have the beginning or the end of the last filter.
     #[inline(always)]
     fn expect(&self, leaf: usize, filters: &[u8]) {
         self.nodes.prefetch_leaf(&self.memory, leaf + 1);
@@ -79,7 +81,7 @@ impl BlockNodes {
         }
     }
 
-    /// The range of the filters of the blocks that a search ending in a leaf may find.
+    /// The range of the filters of all blocks that a search ending in this leaf may find.
     #[inline(always)]
     pub(super) fn filters_of(&self, leaf: usize) -> Range<usize> {
         let begins = |leaf: usize| self.leaves.get(leaf).copied().unwrap_or(self.filters_end);

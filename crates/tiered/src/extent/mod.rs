@@ -24,10 +24,10 @@
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
 //!
-//! Each block has its own properties and its own filter, so that a compaction can carry it into
-//! another extent without decoding it. Other extents may have keys between two neighbouring blocks
-//! of an extent: an extent holds the blocks that one compaction wrote, and the compaction may have
-//! left slices in place between them.
+//! Each block has its own properties and its own filter, so that a compaction can carry the block
+//! into another extent without decoding it. An extent holds the blocks that one flush or compaction
+//! wrote. A compaction may leave slices of older extents in place between these blocks, so other
+//! extents may have keys between two neighbouring blocks of an extent.
 
 mod async_reads;
 mod builder;

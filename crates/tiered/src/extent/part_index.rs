@@ -1,4 +1,5 @@
-//! Notes on the parts of an extent's blocks. `partial_read.rs` has the guarantees.
+//! What partial reads know of the parts of an extent's blocks. `partial_read.rs` has the
+//! guarantees.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,22 +13,23 @@ use spillway_base::prefetch::{self, LINE_BYTES};
 use super::resident::Resident;
 use crate::block::{Block, PartMatch, search_part};
 
-/// The most parts of a block. Each part of a full block has about two kilobytes: for smaller reads
-/// the system call takes most of the time.
+/// The most parts of a block. Each part of a full block has about two kilobytes. For smaller reads,
+/// most of the time is the system call, so smaller parts would save little.
 const PARTS: usize = 8;
 /// The approximate overhead of the allocator, in bytes.
 const HEAP_BYTES: usize = 16;
-/// A missed block is cached if its last miss was at most this share of the blocks in memory ago,
-/// counted in misses.
+/// A missed block is cached if it was missed before, not longer ago than this fraction of the
+/// number of cached blocks. Time is counted in misses of all blocks.
 const NEAR_SHARE: usize = 4;
 
 /// The parts of a block, as far as they are known.
 struct KnownParts {
-    /// For each part but the first, the head of its first key after the common prefix of the
-    /// block's keys.
+    /// For each part but the first: the head of its first key, which is four bytes behind the
+    /// common prefix of the block's keys, as a number.
     heads: [u32; PARTS - 1],
     checksums: [u32; PARTS],
-    /// The offsets in the frame at which the parts begin, and the end of the last one.
+    /// The offsets in the frame at which the parts begin, and the offset at which the last part
+    /// ends.
     begins: [u16; PARTS + 1],
     csn_bytes: u8,
 }
@@ -35,7 +37,7 @@ struct KnownParts {
 #[derive(Default)]
 struct PartsOfBlock {
     known: OnceBox<KnownParts>,
-    /// The number of all blocks' misses when a get missed this block last; 0 if none has.
+    /// The number of misses of all blocks when a get last missed this block; 0 if none has.
     missed_at: AtomicU32,
 }
 
@@ -56,8 +58,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The version of a key that a snapshot sees, from the bytes of the part. `None` if the part is
-    /// not enough (PARTIAL-READ-2), or the bytes are not those of the part (PARTIAL-READ-1).
+    /// The version of a key that a snapshot sees, from the bytes of the part. `None` if the answer
+    /// needs more than this part (PARTIAL-READ-2), or if the bytes do not match the part's checksum
+    /// (PARTIAL-READ-1).
     pub(super) fn find<'a>(
         &self,
         bytes: &'a [u8],
@@ -110,16 +113,16 @@ impl PartIndex {
         }
     }
 
-    /// Whether a missed block should be cached (PARTIAL-READ-4). `miss` is the number of the miss,
-    /// and `blocks` the number of blocks in memory.
+    /// Whether a missed block should be cached (PARTIAL-READ-4). `miss` is the number of this miss,
+    /// and `blocks_held` the number of blocks in memory.
     pub(super) fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
         let Some(all) = self.0.get() else { return true };
         let before = all[index].missed_at.load(Ordering::Relaxed);
         (miss.wrapping_sub(before) as usize) < blocks_held / NEAR_SHARE
     }
 
-    /// Records that a block was missed, with the number of the miss. Returns whether it was missed
-    /// before, and the bytes of memory for the record.
+    /// Records that a block was missed. `miss` is the number of this miss. Returns whether the
+    /// block was missed before, and the bytes of memory that the record takes.
     pub(super) fn was_read(&self, table: &Resident, index: usize, miss: u32) -> (bool, usize) {
         let mut taken = 0;
         let all = self.0.get_or_init(|| {
@@ -131,14 +134,14 @@ impl PartIndex {
         (all[index].missed_at.swap(miss.max(1), Ordering::Relaxed) != 0, taken)
     }
 
-    /// Records the parts of an uncompressed block that was read and checked, if it has any. Returns
-    /// their bytes, if they were not recorded before.
+    /// Records the parts of an uncompressed block that was read and checked, if it can be divided
+    /// into parts. Returns the bytes of the record, unless the parts were recorded before.
     pub(super) fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
         let of_block = &self.0.get()?[index];
         if of_block.known.get().is_some() {
             return None;
         }
-        // Another thread may have recorded the same first.
+        // Another thread may have recorded the same parts first.
         of_block.known.set(Box::new(known(table, index, block)?)).is_ok().then_some(KNOWN_BYTES)
     }
 }
@@ -161,7 +164,7 @@ fn known(table: &Resident, index: usize, block: &Block) -> Option<KnownParts> {
     for entry in 1..block.len() {
         let at = block.place(entry);
         let is_full = (at - entries.start) * PARTS >= parts * entries.len();
-        // Versions of a key stay together.
+        // All versions of a key stay in one part.
         if parts < PARTS && is_full && block.entry(entry - 1).key != block.entry(entry).key {
             known.heads[parts - 1] = head(block.entry(entry).key, prefix)?;
             known.begins[parts] = at as u16;

@@ -1,40 +1,47 @@
 //! Partial reads: a get that misses the cache reads only the needed part of a data block.
 //!
-//! A get needs one row of a block. If the block is not cached, and would only evict another block
-//! that is as likely to be read, most of the read's cost is the rest of the block: copying,
-//! checking and preparing sixteen kilobytes, and an eviction. So when a block is read and verified
-//! for the second time, the table stores what a later partial read needs: the offset of each part,
-//! its key range, and a checksum of its bytes. (Storing this at the first read, for all blocks of
-//! an extent at once, wasted memory on blocks that are read once: with 32 times as much data as
-//! memory, it took half of the memory for blocks, and 15 % more was read.)
+//! A get needs one row of a block. Reading only the part that has the row saves most of the cost of
+//! a read: copying, checking and preparing sixteen kilobytes, and evicting another block. This pays
+//! if the block is not read again soon. To read a part, a get must know the offset of each part,
+//! its key range, and a checksum of its bytes. The table (block index and filters) stores these
+//! *notes* when a block has been read and verified for the second time.
+//!
+//! Rejected: storing the notes at the first read, for all blocks of the extent at once. This wasted
+//! memory on blocks that are read once: with 32 times as much data as memory, the notes took half
+//! of the memory for blocks, and 15 % more was read.
 //!
 //! # Guarantees
 //!
 //! - **PARTIAL-READ-1 (checked).** A part gives a result only if its bytes equal those that the
-//!   block had when it was verified as a whole: the notes of parts come from verified blocks only,
-//!   and a part that does not match its checksum gives no result.
-//! - **PARTIAL-READ-2 (the same answer).** A part gives the result of its block, or none; then the
-//!   whole block is read. A part shows that a key has no version only if it has keys on both sides
-//!   of this key.
+//!   block had when it was verified as a whole: notes come from verified blocks only, and a part
+//!   that does not match its checksum gives no result.
+//! - **PARTIAL-READ-2 (the same answer).** A part gives the same result as its block, or none. If
+//!   it gives none, the whole block is read. A part can show that the block has no version of a key
+//!   only if the part has keys on both sides of this key.
 //! - **PARTIAL-READ-3 (room).** While memory is not used up, blocks enter the cache whole, as
 //!   without partial reads.
-//! - **PARTIAL-READ-4 (hot blocks enter).** A block that is read again soon is read whole and
+//! - **PARTIAL-READ-4 (hot blocks enter).** A block that is missed again soon is read whole and
 //!   cached; soon means within as many misses as a fixed part of the number of cached blocks. So
-//!   the blocks of a small working set all enter the cache. An attempt that read nothing, because
-//!   it would have waited for a device, does not count.
+//!   the blocks of a small working set all enter the cache. A read that failed because it would
+//!   have waited for a device does not count as a miss here.
 //! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
 //!   cache, are charged with the table, and are evicted with it. For a block that gets have read
 //!   once, the table notes only the time of that read.
 //!
 //! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a partial read
-//! counts as a read of the whole block. If it counted as the smaller number of bytes that are read,
-//! blocks that enter again would outweigh the rows of many more gets.
+//! counts with the bytes of the whole block, because both reads are one system call. If it counted
+//! with the bytes of the part, the blocks that are read whole again would outweigh the rows of many
+//! more gets.
 //!
-//! Rejected: storing the notes in extents. This would save only the first whole read of each block,
-//! which waits for the device if the data was not read before, and takes as much memory. Rejected:
-//! smaller blocks, whose keys, counts and filters take several times the memory of the notes.
-//! Rejected: mapping files into memory. A read would then wait for a device unnoticed, and a device
-//! error would kill the process.
+//! Rejected: storing the notes in extents. Then the first read of a block could be partial, too.
+//! But this read waits for the device if the data is not in the page cache, so its size matters
+//! little, and the notes would take as much memory.
+//!
+//! Rejected: smaller blocks instead of parts. The keys, counts and filters of the additional blocks
+//! would take several times the memory of the notes.
+//!
+//! Rejected: mapping files into memory. A read would wait for a device where the engine cannot know
+//! it, and a device error would kill the process.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -52,8 +59,8 @@ thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 impl ExtentHandle {
     /// Reads only the part of a missed data block that may have a key, if that part is known and
-    /// the block should not be cached. Passes the part's bytes to `then`. Returns `None` if nothing
-    /// was read.
+    /// the block should not be cached. Passes the result of a search in the part to `then`. Returns
+    /// `None` if the caller must read the whole block.
     pub(crate) fn fetch_part<T>(
         &self,
         table: &CachedTable,
@@ -64,7 +71,7 @@ impl ExtentHandle {
     ) -> Option<T> {
         let home = self.home();
         let context = &home.context;
-        // With direct reads nothing can be read without the device.
+        // A direct read always waits for the device.
         let can_read = access == Access::Blocking || access == Access::AtHand && !context.direct;
         if !context.part_reads || !can_read {
             return None;
@@ -83,7 +90,7 @@ impl ExtentHandle {
         let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
         let found = self.read_lent(part.place.start, len, access, find)?;
         table.parts.was_read(table, index, miss);
-        // For the caches it counts as a miss of the whole block: either read is one system call.
+        // The caches count it as a miss of the whole block, because both reads are one system call.
         note_read_by_this_thread(block_bytes as u64);
         context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
         context.reads_of_parts.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +100,7 @@ impl ExtentHandle {
     }
 
     /// Records the parts of a block that a get has read whole, if the block is uncompressed and the
-    /// cache has no room for all blocks.
+    /// cache is full.
     pub(super) fn note_parts(
         &self,
         table: &Kept<CachedTable>,
@@ -113,7 +120,7 @@ impl ExtentHandle {
         }
     }
 
-    /// Reads some of its bytes into the thread's buffer, and passes them to `then`.
+    /// Reads some bytes of the extent into the thread's buffer, and passes them to `then`.
     fn read_lent<T>(
         &self,
         offset: u64,

@@ -1,27 +1,27 @@
-//! Readahead: reads blocks before a scan needs them, and reads the blocks that several gets miss at
-//! once.
+//! Readahead: reads blocks before a scan needs them. Also reads the blocks that several gets miss,
+//! in parallel.
 //!
 //! When a scan has passed a few blocks and has found none in a cache, readahead reads the next
 //! blocks while the scan processes the current ones. It uses an I/O queue of the disk
 //! ([`spillway_storage::queue`]), bypasses the page cache, and reads consecutive blocks in one
-//! piece. A block that was read ahead waits here until the scan needs it, and enters the cache only
-//! then, like any block that a reader missed.
+//! piece. A block that was read ahead waits here until the scan needs it. Only then does the block
+//! enter the cache, like any block that a reader missed.
 //!
 //! # Guarantees
 //! - **READAHEAD-1 (the same blocks).** A block that was read ahead equals what a read at the
 //!   moment of its use would return: it is checked like any block, and readahead holds its extent,
 //!   which does not change.
 //! - **READAHEAD-2 (no failure is lost, none is made up).** A block that could not be read ahead,
-//!   or that is damaged, is not available here: its reader reads it itself and gets the failure. No
-//!   reader gets a failure of a block that it did not need.
+//!   or that is damaged, is not available here: the reader that needs it reads it itself and gets
+//!   the failure. No reader gets a failure of a block that it did not need.
 //! - **READAHEAD-3 (no hidden wait).** Only a reader that may wait for a device (E9) starts reads
-//!   and waits for them. A scan that stops does not wait: its queue goes back to a pool with its
-//!   reads in flight, and the next user of the queue waits until they end. A reader of several gets
-//!   that stops because of a failure waits for its reads.
-//! - **READAHEAD-4 (bounded).** A scan has at most [`WINDOW_BYTES`] in flight or waiting, or a
-//!   [`MEMORY_SHARE`]th of the budget if that is less, plus one piece. A reader of several gets has
-//!   at most that part of the budget in flight, or one read. All of this memory is charged to the
-//!   budget.
+//!   and waits for them. A scan that ends early does not wait: its queue goes back to a pool with
+//!   its reads in flight, and the next user of the queue waits until they end. If a group of gets
+//!   stops because of a failure, it waits for its reads.
+//! - **READAHEAD-4 (bounded).** The limit of a reader is [`WINDOW_BYTES`], or a [`MEMORY_SHARE`]th
+//!   of the budget if that is less. A scan has at most this limit plus one piece in flight or
+//!   waiting. A group of gets has at most a [`MEMORY_SHARE`]th of the budget in flight, or one
+//!   read. All of this memory is charged to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -38,17 +38,16 @@ use super::read_queues::{GETS_DEPTH, GETS_IDLE_MAX, SpareBuffers};
 use super::resident::Missing;
 use crate::cache::Kept;
 
-/// The bytes of a reader's reads in flight and of blocks that it has not taken.
+/// The most bytes of a scan in flight, and of blocks that it has not taken yet.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// The largest share of the budget for these.
+/// The largest share of the budget for these bytes.
 const MEMORY_SHARE: u64 = 128;
-/// The bytes of the first piece. Each later one is twice as large, up to half of what a reader may
-/// have.
+/// The bytes of the first piece. Each later piece is twice as large, up to half of the window.
 const PIECE_BYTES: u64 = 32 << 10;
 
-/// Reads for several gets, side by side: as many as a queue takes and memory allows (READAHEAD-4).
-/// Begun reads are kept until [`Fetcher::submit`] or [`Fetcher::wait`], which submit them together.
-/// Dropping it waits for the reads in flight.
+/// Reads for a group of gets, in parallel: as many as a queue takes and memory allows
+/// (READAHEAD-4). Reads that were begun are collected until [`Fetcher::submit`] or
+/// [`Fetcher::wait`] submits them together. Dropping the fetcher waits for the reads in flight.
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
     disk: &'c dyn Disk,
@@ -74,11 +73,11 @@ struct Read {
 
 /// The result of [`Fetcher::begin`].
 pub(crate) enum Begun {
-    /// A read is in flight with this tag, for this caller or for an earlier one.
+    /// A read is in flight with this tag. An earlier call may have begun it.
     Read(usize),
     /// There is no room until other reads complete.
     Full,
-    /// The part can no longer be read here: the caller must look it up again.
+    /// The part cannot be read here any more. The caller must look it up again.
     Gone,
 }
 
@@ -102,7 +101,7 @@ impl<'c> Fetcher<'c> {
         self.means.as_mut()
     }
 
-    /// Begins a read, unless it is in flight.
+    /// Begins a read, unless the same read is in flight.
     pub(crate) fn begin(&mut self, extent: &Arc<ExtentHandle>, missing: Missing) -> Begun {
         let is_it = |read: &Read| read.missing == missing && Arc::ptr_eq(&read.extent, extent);
         if let Some(tag) = self.reads.iter().position(|read| read.as_ref().is_some_and(is_it)) {
@@ -129,16 +128,16 @@ impl<'c> Fetcher<'c> {
         Begun::Read(tag)
     }
 
-    /// Submits the kept reads to the device.
+    /// Submits the collected reads to the device.
     pub(crate) fn submit(&mut self) {
         if let Some(means) = &mut self.means {
             means.queue.submit();
         }
     }
 
-    /// Waits for the read that completes first, and takes its data into memory. Returns its tag,
-    /// and whether it succeeded; the reader that needs the data gets the failure itself. Returns
-    /// `None` if no read is in flight.
+    /// Waits for the read that completes first, and puts its data into the cache. Returns its tag,
+    /// and whether it succeeded. If it failed, the reader that needs the data gets the failure
+    /// itself. Returns `None` if no read is in flight.
     pub(crate) fn wait(&mut self) -> Option<(usize, bool)> {
         let means = self.means.as_mut()?;
         let done = means.queue.wait()?;
@@ -146,7 +145,7 @@ impl<'c> Fetcher<'c> {
         let read = self.reads.get_mut(tag)?.take()?;
         self.bytes -= read.bytes;
         let is_read = done.outcome.is_ok();
-        // The reader that needs a damaged block finds the damage.
+        // If the block is damaged, the reader that needs it finds the damage.
         let is_kept = is_read && read.extent.keep_read(read.missing, &done.buffer).is_ok();
         self.context.queues.fetched.fetch_add(u64::from(is_read), Ordering::Relaxed);
         means.spare.buffers.push(done.buffer);
@@ -176,12 +175,12 @@ impl Drop for Fetcher<'_> {
     }
 }
 
-/// Consecutive blocks of an extent that are being read, or were.
+/// Consecutive blocks of an extent that are being read, or have been read.
 struct ReadaheadPiece {
     tag: u64,
     extent: Arc<ExtentHandle>,
     table: Kept<CachedTable>,
-    /// The blocks that were not taken.
+    /// The blocks that were not taken yet.
     blocks: Range<usize>,
     /// Its offset in the extent.
     offset: u64,
@@ -191,11 +190,11 @@ struct ReadaheadPiece {
 
 /// The readahead of one scan.
 pub(crate) struct ReadAhead {
-    /// `None` once it was returned.
+    /// `None` after it went back to the pool.
     queue: Option<Box<dyn IoQueue>>,
     /// The pieces, in the order in which they were begun.
     pieces: VecDeque<ReadaheadPiece>,
-    /// The buffer of a piece that was used up, for the next one.
+    /// The buffer of a finished piece, for the next piece.
     spare: Option<AlignedBuffer>,
     next_tag: u64,
     piece_bytes: u64,
@@ -205,7 +204,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// A readahead for a reader of an extent and the following ones; `None` if there is no queue.
+    /// A readahead for a scan of an extent and the following extents; `None` if there is no queue.
     pub(crate) fn new(extent: &Arc<ExtentHandle>) -> Option<ReadAhead> {
         let (context, disk) = extent.queues_and_disk();
         let queue = context.queues.take(disk)?;
@@ -229,8 +228,8 @@ impl ReadAhead {
         !full && (under_way as u64) < self.window_bytes
     }
 
-    /// Begins to read as many of these blocks as one piece has: the first ones, or the last ones.
-    /// Returns which blocks, at least one.
+    /// Begins to read a piece of these blocks: the first ones, or in a `backward` scan the last
+    /// ones. Returns which blocks the piece has, at least one.
     pub(crate) fn begin(
         &mut self,
         extent: &Arc<ExtentHandle>,
@@ -287,13 +286,13 @@ impl ReadAhead {
         let Some(at) = self.pieces.iter().position(|piece| piece.tag == done.tag) else { return };
         match done.outcome {
             Ok(()) => self.pieces[at].frames = Some(done.buffer),
-            // The scan that comes to it reads it and gets the failure (READAHEAD-2).
+            // The scan that reaches the block reads it, and gets the failure (READAHEAD-2).
             Err(_) => drop(self.pieces.remove(at)),
         }
     }
 
-    /// A block that was read ahead, once it has arrived. Earlier reads that were not taken are
-    /// cancelled: the reader has passed them.
+    /// A block that was read ahead, once it has arrived. Drops earlier pieces, because the scan has
+    /// passed them.
     pub(crate) fn take(
         &mut self,
         extent: &Arc<ExtentHandle>,
@@ -305,7 +304,7 @@ impl ReadAhead {
         };
         let tag = self.pieces.iter().find(|piece| is_it(piece))?.tag;
         loop {
-            // A piece whose read failed was removed.
+            // A piece is removed if its read fails.
             let piece = self.pieces.iter().find(|piece| piece.tag == tag)?;
             if piece.frames.is_some() {
                 break;
@@ -324,7 +323,8 @@ impl ReadAhead {
         let from = (place.offset - piece.offset) as usize;
         let frame = &piece.frames.as_ref()?[from..from + place.len as usize];
         let found = extent.keep_frame(&piece.table, block, frame).ok();
-        // The blocks on the other side of it are still to come.
+        // The scan has passed the blocks on the shorter side, and those on the other side are still
+        // to come.
         let before = block - piece.blocks.start;
         let after = piece.blocks.end - 1 - block;
         piece.blocks =

@@ -1,4 +1,5 @@
-//! The part of an extent that the cache holds so that reads can locate the other parts.
+//! The part of an extent that the cache holds so that reads can find its blocks: the block index
+//! and the filters.
 
 use std::ops::Range;
 
@@ -26,8 +27,8 @@ pub(crate) struct BlockPlace {
     pub(crate) counts: Counts,
 }
 
-/// The beginnings of a block, its keys, its filter and its counts. Each ends where the next block's
-/// begins.
+/// The offsets at which a block begins, and its keys, its filter and its counts. Each of these ends
+/// where that of the next block begins.
 #[derive(Clone, Copy)]
 pub(super) struct BlockBegins {
     pub(super) block: u64,
@@ -37,17 +38,17 @@ pub(super) struct BlockBegins {
     pub(super) counts: u32,
 }
 
-/// The part of an extent that the cache holds to read it: its block index and its filters.
+/// The block index and the filters of an extent, in memory.
 pub(crate) struct Resident {
-    /// For each block, and for one past the last.
+    /// For each block, and for the end of the last one.
     pub(super) begins: Box<[BlockBegins]>,
     keys: Box<[u8]>,
     filters: Box<[u8]>,
-    /// As stored, because reads do not use them.
+    /// Encoded as in the extent, because reads do not use the counts.
     counts: Box<[u8]>,
     /// The search nodes over the last keys, if blocks are searched by nodes.
     pub(super) nodes: Option<BlockNodes>,
-    /// Partial reads of its blocks.
+    /// What partial reads know of its blocks.
     pub(super) parts: PartIndex,
 }
 
@@ -133,7 +134,7 @@ impl Resident {
         BlockPlace { offset: self.offset(block), len: len as u32, counts: self.counts(block) }
     }
 
-    /// The offset of a block; for the number of blocks, the end of the last one.
+    /// The offset of a block. For the number of blocks, the offset at which the last block ends.
     pub(crate) fn offset(&self, block: usize) -> u64 {
         self.begins[block].block
     }
@@ -155,7 +156,7 @@ impl Resident {
         &self.keys[self.begins[block].last as usize..self.begins[block + 1].first as usize]
     }
 
-    /// A block's filter, with its range filter before it.
+    /// A block's filter: the range filter, if there is one, and then the point filter.
     #[inline]
     pub(crate) fn filter(&self, block: usize) -> &[u8] {
         let begins = |block: usize| self.begins[block].filter as usize;
@@ -178,8 +179,8 @@ impl Resident {
         block + 1 < self.blocks() && self.last(block) == self.first(block + 1)
     }
 
-    /// The first of these blocks that could hold `key` or a larger one; past the last if none
-    /// could.
+    /// The first of these blocks that could hold `key` or a larger key. If none could, the index
+    /// after the last block.
     pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         if let Some(nodes) = &self.nodes {
             // This searches all of the extent's last keys, not only those of these blocks.
@@ -197,7 +198,7 @@ impl Resident {
         from
     }
 
-    /// As [`Resident::seek`], for a caller that reads that block's filter next.
+    /// As [`Resident::seek`], for a caller that reads the filter of the found block next.
     #[inline]
     pub(crate) fn seek_filter(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         match &self.nodes {
@@ -214,7 +215,7 @@ impl Resident {
         crate::filter::may_contain(self.filter(block), hash)
     }
 
-    /// The key span of a block, as far as it is known.
+    /// The range filter of a block, if it has one.
     pub(crate) fn range_filter(&self, block: usize) -> Option<RangeFilter<'_>> {
         let (range, _) = crate::filter::split_range(self.filter(block));
         RangeFilter::new(range?, self.first(block), self.last(block))

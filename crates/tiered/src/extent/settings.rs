@@ -8,7 +8,7 @@ pub(crate) struct ReadSettings {
     pub(crate) cache: CacheSettings,
     /// How blocks are searched.
     pub(crate) search: BlockSearch,
-    /// Whether reads of extents are counted.
+    /// Whether reads of extents are counted, for their temperature.
     pub(crate) temperature: bool,
     /// Whether readers bypass the system's page cache.
     pub(crate) direct: bool,
@@ -19,7 +19,8 @@ pub(crate) struct ReadSettings {
 }
 
 impl ReadSettings {
-    /// For a reader that reads each block once: through the page cache, without counting reads.
+    /// For a reader that reads each block once. It reads through the page cache, and counts no
+    /// reads.
     pub(crate) fn once(cache_bytes: usize) -> ReadSettings {
         let (cache, search) = (CacheSettings::fixed(cache_bytes), BlockSearch::best());
         ReadSettings {

@@ -1,4 +1,4 @@
-//! The slices that use an extent, for reports of its damage.
+//! The slices that use an extent. Reports of damage name their keys.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -7,7 +7,7 @@ use spillway_base::lock::Mutex;
 
 use crate::extent_meta::SliceMeta;
 
-/// The slices of an extent that are still referenced: nearly always one.
+/// The slices of an extent that are still referenced. Nearly always there is one.
 #[derive(Default)]
 pub(super) struct SliceUsers(Mutex<Vec<Weak<SliceMeta>>>);
 
