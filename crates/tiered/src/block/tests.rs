@@ -141,7 +141,7 @@ fn any_body_is_a_block_or_an_error() {
     }
 }
 
-/// CSNs have as many bytes as the largest one of a block needs, regardless of its entry.
+/// The CSNs of a block have as many bytes as its largest CSN needs, whichever entry has it.
 #[test]
 fn csns_of_every_length_come_back() {
     for csns in
@@ -161,7 +161,7 @@ fn csns_of_every_length_come_back() {
     }
 }
 
-/// A block includes a small rest, even if its CSNs were shorter.
+/// A small rest goes into the block before it, even if the CSNs of the block were shorter.
 #[test]
 fn what_is_left_goes_into_the_block_before() {
     for (first, second) in [(1, u64::MAX), (u64::MAX, 1)] {
@@ -180,8 +180,8 @@ fn what_is_left_goes_into_the_block_before() {
     }
 }
 
-/// Rows are the entries, by index and by steps in both directions. A block knows whether each key
-/// has only one version.
+/// The rows of a block are its entries, by index and by steps in both directions. A block knows
+/// whether each key has only one version.
 #[test]
 fn rows_are_the_entries_from_either_side() {
     let mut rng = Rng::new(4);
@@ -227,8 +227,8 @@ fn rows_are_the_entries_from_either_side() {
     }
 }
 
-/// Keys of one length, whose heads are read in place, and of several lengths; with fewer bytes
-/// after the common prefix than a head has, and with more.
+/// Keys of one length, whose heads are read in place, and keys of several lengths. Behind the
+/// common prefix they have fewer bytes than a head, or more.
 #[test]
 fn keys_of_any_length_are_found() {
     let mut rng = Rng::new(9);
@@ -261,8 +261,8 @@ fn keys_of_any_length_are_found() {
     }
 }
 
-/// A part of the entries gives the same result as all of them, or none: a key at their edges may
-/// have more versions elsewhere.
+/// A part of the entries gives the same result as all of them, or none. It gives none for a key at
+/// its edges, which may have more versions elsewhere.
 #[test]
 fn a_part_answers_what_the_block_does_or_nothing() {
     let rows: Vec<_> = (0..40_u64).map(|n| (format!("k{n:03}").into_bytes(), n)).collect();

@@ -19,7 +19,7 @@ fn nodes_of(keys: &[Vec<u8>], way: Way) -> (Nodes, Vec<u8>) {
     (nodes, bytes)
 }
 
-/// Looks up all keys, and keys next to them, in every way.
+/// Looks up all keys, and keys next to them, in every way of comparing heads.
 fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
     keys.sort();
     for key in keys.iter().step_by(keys.len() / 100 + 1) {
@@ -55,7 +55,7 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
     }
 }
 
-/// Numbers of keys at which nodes are full, are not, or need another layer.
+/// Numbers of keys at which nodes are exactly full, are not full, or need another layer.
 const COUNTS: [usize; 19] =
     [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 1024, 1025, 1153, 2048, 2049, 2500];
 
@@ -82,7 +82,7 @@ fn keys_are_found_in_every_way() {
             })
             .collect();
         check(short, asked.clone());
-        // Keys of few letters, so many are equal or prefixes of each other.
+        // Keys of few letters, so that many are equal or prefixes of each other.
         let few =
             |rng: &mut Rng| (0..rng.below(12)).map(|_| b'a' + rng.below(2) as u8 * 25).collect();
         check(

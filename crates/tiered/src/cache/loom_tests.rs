@@ -1,5 +1,5 @@
-//! Readers beside what takes away what they read, in every order of their steps and with every
-//! value that a load may give.
+//! Loom models of the block cache: readers run beside evictions, moves and drops of the entries
+//! that they read, in every order of steps and with every value that a load may return.
 
 #![allow(unsafe_code)] // The tests read loom cells.
 
@@ -14,7 +14,8 @@ use spillway_reclaim::epochs::{Epochs, Limbo};
 use super::tagged_ptr::{TaggedPtr, Unlinked};
 use super::*;
 
-/// Stands for bytes. Their end is a write to them, which must not race with any access.
+/// Stands for the bytes of an entry. Its drop is a write to them, which must not race with any
+/// access.
 struct Bytes(UnsafeCell<u32>);
 
 impl Bytes {
@@ -23,7 +24,7 @@ impl Bytes {
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: no thread writes before the end.
+        // SAFETY: nothing is written before the drop.
         self.0.with(|number| unsafe { *number })
     }
 }
@@ -33,7 +34,7 @@ unsafe impl Sync for Bytes {}
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: it is the end. The models must show that no thread reads.
+        // SAFETY: this is the drop. The models must show that no thread reads meanwhile.
         self.0.with_mut(|number| unsafe { *number = u32::MAX });
     }
 }
@@ -63,12 +64,12 @@ impl Drop for Shelf {
     }
 }
 
-/// A cache in which a table and one block of its two fit.
+/// A cache with room for a table and one of its two blocks.
 fn shelf() -> LoomArc<Shelf> {
     shelf_of(2)
 }
 
-/// A cache in which a table and one block of these fit; the first is there.
+/// A cache with room for a table and one of these blocks. The first block is in it.
 fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let budget = Budget::new(usize::MAX);
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
@@ -78,7 +79,7 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     LoomArc::new(Shelf { cache, extent })
 }
 
-/// A point read of a block: what it found, if it was there.
+/// A point read of a block. Returns what it read, if the block was cached.
 fn read(shelf: &Shelf, stripe: usize, index: usize) -> Option<u32> {
     let pin = shelf.cache.pin_by(stripe);
     let table = shelf.extent.0.table(&pin)?;
@@ -94,7 +95,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     shelf.cache.release_now();
 }
 
-/// BLOCK-CACHE-1: a reader, while the cache evicts its block and inserts another.
+/// BLOCK-CACHE-1: the cache evicts the block that a reader reads, and inserts another.
 #[test]
 fn loom_block_cache_1_a_reader_in_a_block_that_is_evicted() {
     model(3, || {
@@ -139,8 +140,8 @@ fn loom_block_cache_1_evictions_that_contend() {
     });
 }
 
-/// BLOCK-CACHE-1: two readers that missed the same block insert it, and a third reads it. One of
-/// the two copies is kept and charged.
+/// BLOCK-CACHE-1: two readers that missed the same block insert it, and a third reads it. Only one
+/// of the two copies is cached and charged.
 #[test]
 fn loom_block_cache_1_a_block_that_two_bring() {
     model(3, || {
@@ -164,7 +165,7 @@ fn loom_block_cache_1_a_block_that_two_bring() {
     });
 }
 
-/// BLOCK-CACHE-1: a reader that takes a reference can still read after everything else is gone.
+/// BLOCK-CACHE-1: a reader with a reference can still read after the extent and the cache are gone.
 #[test]
 fn loom_block_cache_1_a_reference_outlives_the_extent() {
     model(3, || {
@@ -186,7 +187,7 @@ fn loom_block_cache_1_a_reference_outlives_the_extent() {
     });
 }
 
-/// BLOCK-CACHE-5: a block arrives from the device while its extent ends.
+/// BLOCK-CACHE-5: a block arrives from the device while the last handle of its extent is dropped.
 #[test]
 fn loom_block_cache_5_a_block_that_comes_too_late() {
     model(3, || {
@@ -204,8 +205,8 @@ fn loom_block_cache_5_a_block_that_comes_too_late() {
     });
 }
 
-/// BLOCK-CACHE-1: an extent moves to another place, while a thread reads it at its old place and
-/// the cache evicts its table and blocks. All of them are released once.
+/// BLOCK-CACHE-1: an extent moves to another location, while a thread reads it by its old handle
+/// and the cache evicts its table and blocks. All of them are released exactly once.
 #[test]
 fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {
@@ -233,7 +234,8 @@ fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_evictio
     });
 }
 
-/// A mark that is set during an eviction or a step of the hand changes no other part of the word.
+/// A mark that is set during an eviction, or while the hand passes, changes no other bit of the
+/// word.
 #[test]
 fn loom_marks_do_not_bring_back_what_is_gone() {
     model(3, || {
@@ -249,8 +251,8 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
     });
 }
 
-/// EPOCH-1: a reader pins again while a release waits for its first pin, and uses the other count.
-/// The release waits for that pin as well.
+/// EPOCH-1: while a release waits for a reader's first pin, the reader pins again, and is counted
+/// by the epochs' other count. The release waits for this pin as well.
 #[test]
 fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     // The two threads take turns.
@@ -287,7 +289,7 @@ fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     });
 }
 
-/// The model detects the fault: here removed things are released at once.
+/// A fault that the model must detect: removed entries are released at once.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_without_waiting_a_reader_reads_what_is_gone() {

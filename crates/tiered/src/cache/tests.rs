@@ -1,4 +1,4 @@
-//! The cache by itself: what stays, what goes, and what it costs.
+//! The block cache by itself: which entries stay, which are evicted, and what they cost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ const BLOCKS: usize = 16;
 const BLOCK: Sizes = Sizes { held: 16 << 10, saved: 16 << 10 };
 const TABLE: Sizes = Sizes { held: 8 << 10, saved: 8 << 10 };
 
-/// Stands for bytes. It counts live instances, and detects a read after its end.
+/// Stands for the bytes of an entry. Counts live instances, and detects a read after its drop.
 struct Bytes {
     number: usize,
     alive: AtomicBool,
@@ -218,8 +218,8 @@ fn block_cache_4_memory_is_there_for_others_when_they_are_told_so() {
     for extent in &extents {
         (0..BLOCKS).for_each(|index| _ = shelf.read(extent, index));
     }
-    // A reader that was interrupted: an eighth of the budget is freed although the reader may be
-    // inside it.
+    // A reader that was interrupted: an eighth of the budget is no longer charged, although the
+    // reader may still be inside this memory.
     let pin = shelf.cache.pin();
     let part = budget.try_charge(Use::Connections, 4 << 20).unwrap();
     assert!(budget.used() <= budget.limit());
@@ -244,7 +244,7 @@ fn block_cache_5_what_is_in_memory_of_an_extent_goes_with_it() {
     assert_eq!(shelf.alive(), BLOCKS + 1);
     drop(extent);
     assert_eq!(shelf.alive(), 1, "somebody has the table");
-    // A reader that returned from the device too late.
+    // A reader that returns from the device too late.
     let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK);
     assert_eq!(shelf.cache.held_and_charged(), (0, 0));
     assert_eq!(block.read(), 0);
@@ -252,7 +252,7 @@ fn block_cache_5_what_is_in_memory_of_an_extent_goes_with_it() {
     assert_eq!(shelf.alive(), 0);
 }
 
-/// A table that was written is no miss.
+/// The insertion of a written table counts as no miss.
 #[test]
 fn block_cache_8_a_written_table_is_no_miss() {
     let shelf = Shelf::of(8 << 20);
@@ -358,7 +358,7 @@ fn a_scan_does_not_drive_out_what_is_read_often() {
     assert_eq!(read_hot(), 0);
 }
 
-/// A block that is too large is read, and not kept.
+/// A block that is too large is read, but not cached.
 #[test]
 fn something_larger_than_all_is_not_kept() {
     let shelf = Shelf::of(10 << 10);
@@ -371,8 +371,8 @@ fn something_larger_than_all_is_not_kept() {
     assert!(!shelf.has(&extent, 2));
 }
 
-/// Concurrent readers, misses, evictions, ends of extents and requests for memory: nothing is read
-/// after its end, and nothing is left at the end.
+/// Readers, misses, evictions, drops of extents and requests for memory at the same time: nothing
+/// is read after its drop, and nothing is left at the end.
 #[test]
 fn races_of_readers_with_evictions_and_ends() {
     let budget = Budget::new(2 << 20);

@@ -15,7 +15,7 @@ fn body_of(mut writer: BlockWriter) -> Vec<u8> {
 fn rows(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     let mut writer = BlockWriter::default();
     let (mut number, mut written) = (rng.below(1 << 40), 0);
-    // A block has a limited size, but one large value can make it as large as needed.
+    // The size of a block is limited, but one large value can make it as large as needed.
     let value = b"a large value ".repeat(bytes / 14);
     if bytes > 12 << 10 {
         writer.push(&Entry { key: b"large", csn: Csn(1), value: Some(&value) });
@@ -70,7 +70,7 @@ fn dictionary(id: u16, seed: u64) -> Dictionary {
     Dictionary::train(DictionaryId(id), &bodies, 4 << 10).unwrap()
 }
 
-/// Every compression, and whether it gets the dictionary.
+/// Every compression, and whether it is used with the dictionary.
 const WAYS: [(Compression, bool); 6] = [
     (Compression::None, false),
     (Compression::Lz4, false),
@@ -125,7 +125,7 @@ fn bodies_come_back_and_are_never_longer() {
     }
 }
 
-/// CODING-2: after any change and any cut, a body decodes to something or is damage.
+/// CODING-2: after any change and any cut, a body decodes to some bytes, or is reported as damage.
 #[test]
 fn any_bytes_are_decoded_or_are_damage() {
     let mut rng = Rng::new(3);
@@ -158,7 +158,7 @@ fn any_bytes_are_decoded_or_are_damage() {
             look(coding, &coded[..rng.below(coded.len() as u64) as usize], body.len());
             let mut any = vec![0; rng.below(200) as usize];
             rng.fill(&mut any);
-            // A plausible length, so that the bytes after it are read.
+            // The length is plausible, so that the bytes after it are read.
             if let Some(length) = any.get_mut(1..4) {
                 length.fill(0);
             }
@@ -247,7 +247,7 @@ fn a_dictionary_is_kept_for_what_it_spares() {
     assert!(!gains_enough(0, 0, false));
 }
 
-/// Unpacking gives the bytes that were packed, and bytes that are no block's body are not packed.
+/// Unpacking returns the bytes that were packed. Bytes that are not a block's body are not packed.
 #[test]
 fn packing_is_undone_or_refused() {
     let mut rng = Rng::new(9);

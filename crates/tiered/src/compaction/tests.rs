@@ -1,5 +1,5 @@
-//! Sources in, what stays, what is carried and what is merged out; COMPACTION-1 to COMPACTION-5 on
-//! random ones.
+//! Merges of sources: which slices stay, which blocks are carried, and which are merged. Random
+//! sources check COMPACTION-1 to COMPACTION-5.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -91,7 +91,7 @@ impl Output for Yard {
     }
 }
 
-/// A block of keys from one up to another.
+/// A block of all keys from one number up to another.
 fn dense(from: u64, to: u64, csn: u64) -> BuiltBlock {
     block_of(std::slice::from_ref(&(from..to)), csn)
 }
@@ -164,7 +164,7 @@ fn show(range: (&[u8], &[u8])) -> String {
 /// The paper's example, section 3.3.2, figure 8.
 #[test]
 fn compaction_3_the_example_of_the_paper() {
-    // Extents of a few small blocks count as full here.
+    // In this test, extents of a few small blocks count as full.
     let policy = Policy { slice_bytes_min: 15_000, used_bytes_min: 0, ..policy(SLOT) };
     let mut yard = Yard::new(SLOT);
     let upper = vec![
@@ -351,7 +351,7 @@ fn compaction_1_2_5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse(
 #[test]
 fn compaction_4_small_blocks_and_thin_extents_are_put_together() {
     let mut yard = Yard::new(SLOT);
-    // Eight hundred blocks of 40 bytes each, alone in their source.
+    // Eight hundred blocks of 40 bytes each, in a source of their own.
     let tiny: Vec<BuiltBlock> = (0..800)
         .map(|number| {
             let mut writer = BlockWriter::default();
@@ -368,8 +368,8 @@ fn compaction_4_small_blocks_and_thin_extents_are_put_together() {
     assert_eq!(read(&slices[0]), read(&thin));
 }
 
-/// Four extents of a hundred small blocks each, and above each another, with the one key that
-/// [`middle_of`] it is.
+/// Four extents of a hundred small blocks each. Above each of them is another extent with one key,
+/// [`middle_of`] the extent below.
 fn one_in_the_middle_of_each(yard: &mut Yard) -> (Vec<Arc<Slice>>, Vec<Arc<Slice>>) {
     let lower = (0..4).map(|extent| {
         let begins = (0..100).map(|block| extent * 100_000 + block * 1000);
@@ -424,7 +424,7 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
-    // OFFLOAD-3: the work is done by the processor.
+    // OFFLOAD-3: the CPU does the work.
     let sources = [vec![two.clone()], vec![one.clone()]];
     let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
@@ -436,10 +436,10 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     assert_eq!((tally.checked_tasks, tally.refused_tasks), (0, 0), "nobody compares");
 }
 
-/// Of several tasks, only the refused ones are counted and reported.
+/// Of several tasks, only those that are refused are counted and reported.
 #[test]
 fn who_refuses_one_of_several_tasks_does_the_others() {
-    /// Refuses the tasks with a key, this many times.
+    /// Refuses the tasks that have a key, this many times.
     struct Refuses(Vec<u8>, AtomicU64);
     impl Accelerator for Refuses {
         fn batch(&self) -> usize {
@@ -478,8 +478,8 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     }
 }
 
-/// Versions of a memtable's key that fill several blocks stay together. They are counted once,
-/// regardless of the entries with which later ones are merged.
+/// If the versions of a memtable's key fill several blocks, they stay together. The key is counted
+/// once, whichever entries the later blocks are merged with.
 #[test]
 fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let mut yard = Yard::new(SLOT);
@@ -512,8 +512,9 @@ fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
 }
 
-/// COMPACTION-6: the slices of a memtable end at each cut: no slice has keys on both sides, even if
-/// a key fills many blocks. Every entry is there once (COMPACTION-1, COMPACTION-2).
+/// COMPACTION-6: the slices of a flushed memtable end at each cut. No slice has keys on both sides
+/// of a cut, even if a key fills many blocks. Every entry is there once (COMPACTION-1,
+/// COMPACTION-2).
 #[test]
 fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
@@ -570,8 +571,8 @@ fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     assert!(parts > 200 && in_blocks > 5, "{parts} slices, {in_blocks} of one key");
 }
 
-/// E1: of two versions of one commit, that of the newer source is kept, wherever the two sources
-/// are when they are merged.
+/// E1: of two versions of one commit, that of the newer source is kept, whichever levels the two
+/// sources are in when they are merged.
 #[test]
 fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     let entry = |number, csn, value| (key(number), Csn(csn), value);
@@ -599,7 +600,7 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     }
 }
 
-/// D7: any number of reads may be begun and cancelled, completed or not.
+/// D7: any number of reads may be begun and cancelled, before or after they complete.
 #[test]
 fn reads_that_are_given_up_leave_their_buffers() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -613,7 +614,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
     let used = || budget.used_for(Use::Compactions);
     for round in 0..200 {
         let [one, other] = [0, 16 << 10].map(|at| bulk.begin_read(&file, at, 16 << 10));
-        // The other read may be completed by now.
+        // The other read may have completed by now.
         let frames = bulk.take(other).unwrap();
         assert_eq!(&frames[..16 << 10], &bytes[16 << 10..32 << 10]);
         bulk.give_back(frames);
@@ -621,12 +622,12 @@ fn reads_that_are_given_up_leave_their_buffers() {
         // The buffers of the writes, and those of some reads.
         assert!(used() <= SLOT + 16 * (16 << 10), "{} in round {round}", used());
     }
-    // A read past the end fails, and no caller sees the failure.
+    // A read past the end of the file fails, but no caller sees the failure.
     bulk.give_up(bulk.begin_read(&file, 1 << 30, 16 << 10));
     bulk.finish_writes().unwrap();
 }
 
-/// D7: for any size of writes and any number of writers.
+/// D7: the limits hold for any size of writes and any number of writers.
 #[test]
 fn buffers_keep_to_their_share_of_the_memory() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -652,8 +653,8 @@ fn buffers_keep_to_their_share_of_the_memory() {
     assert_eq!(used(), 0);
 }
 
-/// D7: sources keep the little that they have read. Buffers of writes are larger, and are reused
-/// for the next write.
+/// D7: sources keep the buffers of the little that they have read. They get no buffer that was made
+/// for a write, because these are larger, and are reused for the next write.
 #[test]
 fn what_is_read_keeps_no_memory_of_writes() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));

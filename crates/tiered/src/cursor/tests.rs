@@ -4,8 +4,8 @@ use spillway_base::rng::Rng;
 use super::key_prefixes::KeyPrefixes;
 use super::merge_queue::{Contest, MergeQueue};
 
-/// Keys that share prefixes longer and shorter than a head, keys shorter than a head, and keys that
-/// differ only in zeros at their ends.
+/// Keys with common prefixes longer and shorter than a head, keys shorter than a head, and keys
+/// that differ only in the number of zeros at their ends.
 fn any_key(rng: &mut Rng) -> Vec<u8> {
     let prefix = [&b""[..], b"t", b"tenant", b"tenant-7", b"tenant-7/orders/", b"\xFF\xFF"];
     let mut key = prefix[rng.below(prefix.len() as u64) as usize].to_vec();
@@ -22,7 +22,7 @@ fn of_two_keys_the_first_has_no_larger_head_whatever_the_prefix() {
         let mut keys: Vec<_> = (0..2 + rng.below(9)).map(|_| any_key(&mut rng)).collect();
         for direction in [Direction::Forward, Direction::Backward] {
             let mut heads = KeyPrefixes::new(direction);
-            // The prefix is that of some of the keys, and not of the others.
+            // The prefix is that of some of the keys, but not of the others.
             let some = 1 + rng.below(keys.len() as u64) as usize;
             heads.choose(keys[..some].iter().map(|key| &key[..]));
             keys.sort();
@@ -55,8 +55,8 @@ fn keys_that_differ_behind_the_prefix_have_different_heads() {
     }
 }
 
-/// A prefix that no longer helps is replaced. If there is no other, searches become less and less
-/// frequent.
+/// A prefix that no longer helps is replaced. If there is no better one, searches become rarer and
+/// rarer.
 #[test]
 fn another_prefix_is_looked_for_once_heads_tell_nothing() {
     let mut heads = KeyPrefixes::new(Direction::Forward);
@@ -80,8 +80,8 @@ fn another_prefix_is_looked_for_once_heads_tell_nothing() {
     assert_eq!(borne, [16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 1024]);
 }
 
-/// Ascending lists; the version of a key is its list's number, and smaller ones are newer. Several
-/// keys have equal heads.
+/// Ascending lists of keys. The version of a key is the number of its list, and a smaller number is
+/// newer. Several keys have equal heads.
 struct Lists(Vec<Vec<u64>>);
 
 impl Lists {

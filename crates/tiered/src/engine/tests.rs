@@ -42,10 +42,10 @@ mod watched;
 /// A horizon that the test moves.
 struct TestHorizon {
     stable: AtomicU64,
-    /// The installed prefix, if it is ahead of the stable CSN.
+    /// The installed prefix, if it is above the stable CSN.
     installed: AtomicU64,
     live: Mutex<Vec<Csn>>,
-    /// Called once, between the next read of the stable CSN and its use.
+    /// Called once, after the next read of the stable CSN and before the engine uses it.
     after_stable: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -183,7 +183,7 @@ impl Bench {
         self.work_and(&mut |_| {})
     }
 
-    /// As `work`. It calls `worked` after each piece of work.
+    /// As `work`, and calls `worked` after each piece of work.
     fn work_and(&self, worked: &mut dyn FnMut(&Inner)) -> Result<()> {
         for _ in 0..10_000 {
             if self.engine.run_background_job()? == JobOutcome::Idle {
@@ -202,8 +202,8 @@ impl Bench {
         Ok(found.is_value().then_some(value))
     }
 
-    /// The result of a get. It must equal that of a recall, if the recall is certain (E13). Every
-    /// commit up to the snapshot is installed.
+    /// The result of a get. A recall must return the same, if it returns a certain result (E13).
+    /// Every commit up to the snapshot is installed.
     fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         let recalled = self.engine.recall(id, key, snapshot, Access::Blocking, &mut value)?;
@@ -416,7 +416,7 @@ fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSet
     drive_and(disk, commits, seed, settings, &mut |_| {})
 }
 
-/// As `drive_with`. It calls `worked` once the engine is open, and after each piece of background
+/// As `drive_with`, and calls `worked` when the engine is open, and after each piece of background
 /// work.
 fn drive_and(
     disk: &SimDisk,
@@ -443,8 +443,8 @@ fn drive_and(
 }
 
 /// E6: after a crash at any operation, the engine has every commit that it claimed to have
-/// persisted. With the later commits installed again, it equals the model. Nothing is damaged and
-/// no slot has two owners.
+/// persisted. After the later commits were installed again, it equals the model. Nothing is
+/// damaged, and no slot has two owners.
 #[test]
 fn e6_a_crash_at_every_operation_loses_nothing_that_was_persisted() {
     crash_at_every_operation(&history(9, 70), small());
@@ -613,7 +613,7 @@ fn e2_threads_install_read_and_flush_at_once() {
     let background = bench.engine.start_background(1).unwrap();
     let threads = 3_u64;
     let next = AtomicU64::new(2);
-    // Commits installed, and those that wait for an earlier one.
+    // Commits that are installed, and those that wait for an earlier commit.
     let done = Mutex::new((1, std::collections::BTreeSet::new()));
     spillway_base::thread::together(threads as usize, |thread| {
         for step in 0..3000_u64 {

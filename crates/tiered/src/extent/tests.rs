@@ -11,8 +11,8 @@ fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
 }
 
-/// A byte of each part of an extent, with the name by which damage of it is reported: the footer,
-/// the index, a filter, a range filter, and a data block.
+/// One byte of each part of an extent, with the part's name in reports of damage: the footer, the
+/// index, a filter, a range filter, and a data block.
 pub(crate) fn bytes_of_parts(
     bytes: &[u8],
     table: TableId,
@@ -28,7 +28,7 @@ pub(crate) fn bytes_of_parts(
     [
         ("footer", bytes.len() - 20),
         ("index", footer.index.0 as usize + footer.index.1 as usize / 2),
-        // A ribbon is the last of them.
+        // In a block's filter, the ribbon follows the range filter.
         ("filters", place(filters) + filters.len() - 1),
         ("filters", place(range) + range.len() / 2),
         ("block 0", 100),
@@ -51,8 +51,8 @@ fn build<'a>(slot: usize, entries: impl Iterator<Item = Entry<'a>>) -> Vec<Built
     built
 }
 
-/// With keys of one version each, and of several. If the versions of a key begin in the last block
-/// that fits, all of them are in that extent, which may take another slot.
+/// For keys of one version each, and of several. If the versions of a key begin in the last block
+/// that fits, all of them go into this extent, which may then take another slot.
 #[test]
 fn an_extent_fills_to_its_slot_and_no_further() {
     let slot = 256 << 10;
@@ -117,8 +117,7 @@ fn a_footer_comes_back_and_damage_is_noticed() {
     }
 }
 
-/// Blocks at a place where range filters are worth less than their memory have none, even if they
-/// were carried there.
+/// An extent without range filters drops the range filters of blocks that are carried into it.
 #[test]
 fn an_extent_can_be_without_range_filters() {
     let keys: Vec<_> = (0..3000_u32).map(|key| (7 * key).to_be_bytes()).collect();
@@ -169,8 +168,8 @@ fn open_resident(built: &BuiltExtent) -> Resident {
     Resident::decode(index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
-/// An index that is searched by nodes gives the same results as binary search, also for some of its
-/// blocks, and has the same filters.
+/// An index that is searched by nodes gives the same results as binary search, also for a range of
+/// its blocks, and has the same filters.
 #[test]
 fn an_index_finds_blocks_in_either_way() {
     let keys: Vec<_> = (0..4000_u32).map(|key| (7 * key).to_be_bytes()).collect();
@@ -204,7 +203,7 @@ fn an_index_finds_blocks_in_either_way() {
         assert_eq!(here.counts, there.counts);
         let filter = ways[ways.len() - 1].filter(block);
         assert!(!filter.is_empty() && ways.iter().all(|way| way.filter(block) == filter));
-        // The leaf in which a search for it ends.
+        // The leaf in which a search for the key ends.
         if let Some((nodes, leaf)) = ways[0].nodes.as_ref().zip(block.checked_sub(1)) {
             let (own, all) = (nodes.filter(block), nodes.filters_of(leaf / LEAF_KEYS));
             assert!(all.start <= own.start && own.end <= all.end, "{own:?} in {all:?}");

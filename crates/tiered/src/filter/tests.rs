@@ -11,12 +11,12 @@ fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
     numbers.map(|number| hash(&key(number))).collect()
 }
 
-/// FILTER-1, FILTER-2: for blocks of few keys and of many.
+/// FILTER-1, FILTER-2: for blocks of few keys and of many keys.
 #[test]
 fn filter_1_2_members_are_found_and_few_others_are() {
     for (kind, least_share) in [(FilterKind::Bloom, 70), (FilterKind::Ribbon, 110)] {
         for count in [1_u64, 7, 30, 58, 64, 130, 520, 3000] {
-            // For few keys many filters, because the rate of each varies.
+            // For few keys many filters are built, because the rate of each varies.
             let filters = (200_000 / (count + 1000)).max(1);
             let asked = 2000;
             let mut wrong = 0;
@@ -37,7 +37,8 @@ fn filter_1_2_members_are_found_and_few_others_are() {
     }
 }
 
-/// Its purpose: fewer bits for each key than a Bloom filter, for blocks of any size.
+/// The purpose of a ribbon: it takes fewer bits for each key than a Bloom filter, in blocks of any
+/// size.
 #[test]
 fn a_ribbon_is_the_smaller_one() {
     for count in [1_u64, 7, 30, 58, 64, 130, 520, 3000] {
@@ -79,8 +80,8 @@ fn filter_5_any_bytes_can_be_asked() {
     }
 }
 
-/// Ascending distinct keys: numbers far apart or close, or with parts that repeat, of one length or
-/// of several.
+/// Ascending distinct keys: numbers far apart or close, or with parts that repeat, all of one
+/// length or of several.
 fn some_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, way, bits) = (1 + rng.below(200), rng.below(4), 1 + rng.below(63));
     let mut keys: Vec<Vec<u8>> = (0..count)
@@ -145,7 +146,7 @@ fn filter_6_no_key_is_between_a_place_and_what_is_answered_for_it() {
     assert!(told > 2000, "it has told of places without keys {told} times");
 }
 
-/// Its purpose: of positions among evenly spread keys, few are in a cell with a key.
+/// The purpose of a range filter: among evenly spread keys, few positions are in a cell with a key.
 #[test]
 fn a_range_filter_tells_of_most_places_that_no_key_is_near() {
     let mut rng = Rng::new(7);
@@ -177,7 +178,7 @@ fn a_range_filter_stands_before_another_and_is_left_out_of_it() {
     assert!(others < 40, "{others}");
 }
 
-/// A key that is shorter than the bytes that are compared, and with which a cell begins.
+/// A cell begins at a key that is shorter than a head.
 #[test]
 fn filter_6_what_is_answered_for_a_short_key_is_not_past_it() {
     let (first, last) = (&[0, 255, 255, 255, 255, 255, 255, 200][..], &[1][..]);
@@ -187,7 +188,7 @@ fn filter_6_what_is_answered_for_a_short_key_is_not_past_it() {
     assert_eq!(bound, last);
 }
 
-/// FILTER-5, for range filters: arbitrary bytes, with any two keys.
+/// FILTER-5 for range filters: arbitrary bytes, with any two keys as first and last.
 #[test]
 fn filter_5_any_bytes_can_be_a_range_filter() {
     let (mut rng, mut bound) = (Rng::new(5), Vec::new());

@@ -1,8 +1,9 @@
-//! Blocks in pages of a pool: a page is another block's only once no reader is in the old one.
+//! Loom models of blocks in pages of a pool: a page gets another block only after all readers of
+//! the old block have left.
 //!
 //! The blocks are a pool's own buffers. They report every access to their pages' trackers
-//! ([`spillway_reclaim::loom_tracker`]), also accesses that no tool sees, because the page stays
-//! mapped.
+//! ([`spillway_reclaim::loom_tracker`]). No other tool would notice an access that is too late,
+//! because the page stays mapped.
 
 use spillway_base::budget::Use;
 use spillway_reclaim::pages::{Buffer, PagePools};
@@ -38,7 +39,7 @@ impl Drop for Shelf {
     }
 }
 
-/// A cache in which a table and one block of these fit; the first is there.
+/// A cache with room for a table and one of these blocks. The first block is in it.
 fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let budget = Budget::new(usize::MAX);
     let pools = PagePools::new(&[PAGE_BYTES], false, &budget, Use::FreePages);
@@ -51,7 +52,8 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     LoomArc::new(shelf)
 }
 
-/// Fills a buffer as a read from a device does. Its page has what its last user left in it.
+/// Fills a buffer as a read from a device does. Before that, its page has the bytes of its last
+/// user.
 fn filled(pools: &PagePools, number: u8) -> Buffer {
     let mut buffer = Buffer::new(PAGE_BYTES, pools);
     let bytes = &mut buffer[..];
@@ -74,7 +76,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: usize) {
     shelf.cache.release_now();
 }
 
-/// One pin's reads of a block, before and after it has looked for another.
+/// A reader with one pin reads a block, looks for another block, and reads the first one again.
 fn read(shelf: &Shelf, stripe: usize) {
     let pin = shelf.cache.pin_by(stripe);
     let Some(table) = shelf.extent.0.table(&pin) else { return };
@@ -91,8 +93,8 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
     table.block(index, &pin).expect("it is there").as_ptr()
 }
 
-/// BLOCK-CACHE-1, EPOCH-1: a reader, while the cache evicts its block for another, and a third
-/// block reuses the page of the first.
+/// BLOCK-CACHE-1, EPOCH-1: the cache evicts the block that a reader reads, inserts another, and a
+/// third block reuses the page of the first.
 #[test]
 fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {
@@ -113,8 +115,8 @@ fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     });
 }
 
-/// The same with two threads that each evict for the block that they insert, and reuse each other's
-/// pages.
+/// The same with two threads. Each evicts a block for the block that it inserts, and they reuse
+/// each other's pages.
 #[test]
 fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
     model(3, || {
@@ -131,11 +133,11 @@ fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
     });
 }
 
-/// BLOCK-CACHE-1, BLOCK-CACHE-4: the system takes the memory of evicted blocks, which reads as
-/// zeros from then on.
+/// BLOCK-CACHE-1, BLOCK-CACHE-4: the system takes back the memory of evicted blocks. From then on,
+/// it reads as zeros.
 #[test]
 fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
-    // The evicting thread yields between its looks, and each yield counts as a preemption.
+    // The evicting thread yields between its checks, and each yield counts as a preemption.
     model(5, || {
         let shelf = shelf_of(2);
         let of_reader = shelf.clone();
@@ -146,8 +148,8 @@ fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
     });
 }
 
-/// BLOCK-CACHE-1: a reader that keeps a reference can still read after its block was evicted, and
-/// may have the last reference. Its page is reused only after that.
+/// BLOCK-CACHE-1: a reader with a reference can still read after its block was evicted, even if it
+/// has the last reference. Only then is the page reused.
 #[test]
 fn loom_block_cache_1_a_page_of_a_block_that_is_kept() {
     model(3, || {
@@ -166,7 +168,7 @@ fn loom_block_cache_1_a_page_of_a_block_that_is_kept() {
     });
 }
 
-/// The model detects the fault: here pages are reused at once.
+/// A fault that the model must detect: pages are reused at once.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_without_waiting_a_reader_reads_another_block() {

@@ -1,5 +1,5 @@
-//! ROW-CACHE-1 and ROW-CACHE-4 in every order of steps: who puts a row in or out, beside commits
-//! that replace it, and readers, of whose snapshots nobody knows.
+//! Loom models of ROW-CACHE-1 and ROW-CACHE-4: threads insert and evict rows beside commits that
+//! replace them, and beside readers at unregistered snapshots, in every order of steps.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
@@ -13,7 +13,7 @@ const KEY: &[u8] = b"key";
 struct Shelf {
     cache: RowCache,
     tag: Tag,
-    /// Stands for the memtable: the newest version.
+    /// Stands for the memtable: the newest installed version.
     newest: AtomicU64,
 }
 
@@ -37,7 +37,8 @@ impl Shelf {
         });
     }
 
-    /// A read that misses the row in the cache, finds it elsewhere, and offers it.
+    /// A read that misses the row in the cache, finds it in the memtable, and offers it to the
+    /// cache.
     fn read_and_offer(&self) {
         let looked = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut Vec::new());
         let Looked::Missing(ticket) = looked else { return };
@@ -70,7 +71,8 @@ fn beside<T: Send + 'static>(
     thread::spawn(move || work(&shelf))
 }
 
-/// A read after a commit finds no version before the commit's.
+/// A thread inserts the row beside a commit. A read after the commit finds no version from before
+/// it.
 #[test]
 fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     model(3, || {
@@ -83,8 +85,8 @@ fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     });
 }
 
-/// The same for a reader that found a version elsewhere after a miss here, and knows only the
-/// bucket's lock count from before.
+/// The same for a reader that missed the row here, found a version in the memtable, and offers it.
+/// It knows only the bucket's lock count from before its lookup.
 #[test]
 fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     model(3, || {
@@ -101,7 +103,7 @@ fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     });
 }
 
-/// A reader, concurrently with a commit that removes the row that it may be reading.
+/// A reader beside a commit that removes the row that it may be reading.
 #[test]
 fn row_cache_4_a_reader_beside_a_commit() {
     model(3, || {
@@ -114,8 +116,8 @@ fn row_cache_4_a_reader_beside_a_commit() {
     });
 }
 
-/// A reader at a snapshot that is not registered finds the version that the snapshot sees, or
-/// nothing. It finds no earlier version.
+/// A reader at an unregistered snapshot finds the version that the snapshot sees, or nothing. It
+/// never finds an earlier version.
 #[test]
 fn row_cache_1_a_reader_that_nobody_knows_of_beside_commits() {
     model(3, || {
@@ -144,8 +146,8 @@ const OTHER: &[u8] = b"other";
 const OTHER_HASH: u64 = 1;
 
 impl Shelf {
-    /// As a lookup that misses another key and finds it elsewhere: its row is inserted, unless
-    /// another thread has the bucket locked.
+    /// Inserts the row of the other key, as a lookup does that misses it here and finds it
+    /// elsewhere. Inserts nothing if another thread has the bucket locked.
     fn admit_other(&self) {
         let _ = self.cache.admit(self.tag, OTHER_HASH, OTHER, |value| {
             value.push(7);
@@ -164,14 +166,14 @@ impl Shelf {
         }
     }
 
-    /// Evicts all it can. A row that was inserted and not used has one mark, so the hand passes it
-    /// once.
+    /// Evicts all it can. A row that was inserted and not used since has one mark, so the hand
+    /// passes it once before it evicts the row.
     fn evict(&self) {
         self.cache.give_way(usize::MAX);
     }
 
-    /// Called without concurrent users: evicted rows are released, and the charge equals the rows'
-    /// bytes (ROW-CACHE-6).
+    /// Called when no other thread uses the cache: evicted rows are released, and the charge equals
+    /// the rows' bytes (ROW-CACHE-6).
     fn settle(&self) {
         self.cache.release_all();
         assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.is_empty()));
@@ -186,7 +188,7 @@ impl Shelf {
 }
 
 /// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: a reader, while another thread evicts the row that it may
-/// be reading, and a commit replaces it.
+/// be reading, and a commit replaces the row.
 #[test]
 fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     model(2, || {
@@ -206,7 +208,7 @@ fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     });
 }
 
-/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, and the row of another key takes the place.
+/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, and the row of another key takes the slot.
 #[test]
 fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     model(2, || {
@@ -230,9 +232,9 @@ fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     });
 }
 
-/// ROW-CACHE-1: a reader that found a version elsewhere after a miss here offers it, while a commit
-/// replaces the row and the new row is evicted. The bucket is as empty as it was at the miss, and
-/// the offered row must not come in.
+/// ROW-CACHE-1: a reader misses a row here, finds a version elsewhere and offers it. Meanwhile a
+/// commit replaces the row, and the new row is evicted. The bucket is as empty as it was at the
+/// miss, but the offered row must not be inserted.
 #[test]
 fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
@@ -252,8 +254,8 @@ fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     });
 }
 
-/// ROW-CACHE-4, ROW-CACHE-6: two threads evict at once, each with its own stripe of evicted rows,
-/// concurrently with a reader for which both wait.
+/// ROW-CACHE-4, ROW-CACHE-6: two threads evict at the same time, each with its own stripe of
+/// evicted rows, beside a reader for which both wait.
 #[test]
 fn row_cache_4_a_reader_beside_two_that_evict() {
     model(2, || {

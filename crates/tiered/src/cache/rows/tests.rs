@@ -1,4 +1,4 @@
-//! The row cache by itself: what is found, by whom, and what it costs.
+//! The row cache by itself: which rows it finds, for which snapshots, and what they cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -34,7 +34,8 @@ struct Reader<'c> {
 }
 
 impl Reader<'_> {
-    /// The commit of the version that a snapshot sees here; its value is that of the commit.
+    /// The commit of the cached version that a snapshot sees. Checks that the value is that of this
+    /// commit.
     fn get(&self, key: &[u8], snapshot: u64) -> Option<u64> {
         let mut value = vec![1, 2, 3];
         match self.cache.get(self.tag, hash(key), key, Csn(snapshot), &mut value) {
@@ -51,7 +52,7 @@ impl Reader<'_> {
         self.read(key, Csn::ZERO, newest);
     }
 
-    /// A read of a key, which finds its row in the cache or elsewhere.
+    /// A read of a key, whose newest version is found in the cache or elsewhere.
     fn ask(&self, key: &[u8], newest: u64) {
         self.read(key, Csn(newest), newest);
     }
@@ -121,7 +122,7 @@ fn row_cache_1_what_a_commit_came_in_between_of_does_not_come_in() {
             Some(Csn(5))
         },
     );
-    // The same if the version found was still the newest.
+    // The same if the version that was found was still the newest.
     let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
     assert!(!came && !cache.offer(key, ticket, found, || true, unasked));
     assert_eq!(reader.get(b"key", 9), None);
@@ -158,7 +159,7 @@ fn row_cache_3_rows_of_an_era_that_has_passed_are_not_found() {
     before.admit(b"key", 5);
     let after = reader(&cache);
     assert_eq!(after.get(b"key", 9), None);
-    // A commit does not know a row's era.
+    // A commit does not know the era of the row that it replaces.
     after.commit(b"key", 7);
     assert_eq!(after.get(b"key", 9), None);
     after.admit(b"key", 7);
@@ -175,7 +176,7 @@ fn row_cache_5_a_row_comes_in_when_it_is_missed_again() {
     assert_eq!(reader.get(b"key", 9), Some(5));
     let before = cache.hits_and_misses();
     assert_eq!(before, (1, 3));
-    // Rows that are read only once evict nothing, regardless of their number.
+    // Rows that are read only once evict nothing, however many they are.
     let absent = |key: u64| {
         reader.miss(&key.to_be_bytes(), 5);
         reader.get(&key.to_be_bytes(), 9)
@@ -218,7 +219,7 @@ fn row_cache_6_rows_have_their_share_and_give_way() {
         assert!(cache.give_way(usize::MAX) > 0);
     }
     assert_eq!((budget.used(), there(0, 20_000)), (empty, 0));
-    // Other uses take the memory that it may not use.
+    // Other uses take the memory that rows may not use.
     let others = budget.charge(Use::Memtables, 900 << 10);
     (0..20_000).for_each(|number| reader.admit(&key(number), 1 + number));
     assert!(budget.used() <= budget.limit());
@@ -226,11 +227,12 @@ fn row_cache_6_rows_have_their_share_and_give_way() {
     assert_eq!(budget.used(), 0);
 }
 
-/// ROW-CACHE-6, BALANCER-3, BALANCER-4: rows past their share stay while no cache needs the memory,
-/// up to half of it, and are evicted once blocks need it. With a fixed share they never exceed it.
+/// ROW-CACHE-6, BALANCER-3, BALANCER-4: rows beyond their share stay while no cache needs the
+/// memory, up to half of it, and are evicted once blocks need it. With a fixed share, rows never
+/// exceed it.
 #[test]
 fn row_cache_6_rows_have_what_no_cache_has() {
-    // Of a size at which buckets do not limit them.
+    // Of a size at which the number of buckets does not limit the rows.
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     for moves in [true, false] {
         let budget = Budget::new(4 << 20);
@@ -245,7 +247,7 @@ fn row_cache_6_rows_have_what_no_cache_has() {
         let blocks = budget.charge(Use::Caches, 8 << 10);
         cache.weigh((1 << 20, 0));
         assert!(cache.held_bytes() >= alone - BYTES_FOR_A_ROW, "{} of {alone}", cache.held_bytes());
-        // More blocks come, and each evicts some rows.
+        // More blocks are read, and each read evicts some rows.
         let mut blocks = vec![blocks];
         for read in 0..400 {
             blocks.push(budget.charge(Use::Caches, 8 << 10));
@@ -258,8 +260,8 @@ fn row_cache_6_rows_have_what_no_cache_has() {
     }
 }
 
-/// ROW-CACHE-6: rows past their share free requested memory at once, even if each was hit often. Of
-/// two rows in a bucket, the one with fewer hits is evicted.
+/// ROW-CACHE-6: rows beyond their share free requested memory at once, even if each was hit often.
+/// Of two rows in a bucket, the one with fewer hits is evicted.
 #[test]
 fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
@@ -286,7 +288,7 @@ fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     assert!(lost[1] > 2 * lost[0], "{lost:?} of {hot} and {cold}");
 }
 
-/// Of more rows than fit, those that are used stay.
+/// If there are more rows than fit, those that are used stay.
 #[test]
 fn rows_that_are_used_outlast_those_that_are_not() {
     let (cache, _) = cache(1 << 20);
@@ -303,8 +305,8 @@ fn rows_that_are_used_outlast_those_that_are_not() {
     assert!(there > 475, "{there} of {hot}");
 }
 
-/// ROW-CACHE-1: a thread that comes too late, or while the bucket is locked, does not change the
-/// lock.
+/// ROW-CACHE-1: a thread that tries to lock a bucket too late, or while it is locked, does not
+/// unlock it.
 #[test]
 fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     let bucket = Bucket::default();
@@ -319,7 +321,7 @@ fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
 }
 
 /// ROW-CACHE-1 and ROW-CACHE-4 with concurrent readers, commits and evictions: no reader finds a
-/// version that was replaced before its lookup.
+/// version that was replaced before the reader's lookup.
 #[test]
 fn readers_never_find_what_was_replaced_before() {
     const KEYS: usize = 40;
@@ -364,7 +366,8 @@ fn readers_never_find_what_was_replaced_before() {
     }
     let (mut rng, reader) = (Rng::new(9), Reader { cache: &cache, tag });
     let mut csn = 1;
-    // Also until there were enough hits: a busy machine may not run the other threads for long.
+    // Goes on until there were enough hits, because a busy machine may not run the other threads
+    // for long.
     while csn < 50_000 || cache.hits_and_misses().0 < 1000 {
         csn += 1;
         let number = rng.below(KEYS as u64) as usize;
@@ -382,7 +385,7 @@ fn readers_never_find_what_was_replaced_before() {
     assert_eq!(budget.used(), 0);
 }
 
-/// Reads of keys with equal frequency, whose rows are many times larger than the cache.
+/// Reads keys with equal frequency, whose rows are many times larger than the cache.
 fn read_many(reader: &Reader<'_>, rng: &mut Rng, reads: u64) {
     (0..reads).for_each(|_| reader.ask(&rng.below(400_000).to_le_bytes(), 5));
 }
@@ -408,10 +411,10 @@ fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
     read_many(&reader, &mut rng, 160_000);
     let looked = looks() - before;
     assert!((9_000..11_000).contains(&looked), "{looked} of 160,000");
-    // Its capacity shrinks accordingly, and it frees the rest.
+    // The capacity shrinks accordingly, and the cache frees the rest.
     assert!(cache.worth.is_sampled() && cache.capacity() <= full / SAMPLE);
     assert!(cache.held() <= full / SAMPLE + BYTES_FOR_A_ROW, "{} of {full}", cache.held());
-    // Now few other keys are read.
+    // Now a few other keys are read.
     let few = few(1000);
     let asked = few.iter().cycle().take_while(|key| {
         reader.ask(&key[..], 7);
@@ -424,7 +427,7 @@ fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
     assert!(found > 950 && cache.capacity() == full, "{found}");
 }
 
-/// ROW-CACHE-1, ROW-CACHE-2: rows that were inserted before stay correct.
+/// ROW-CACHE-1, ROW-CACHE-2: commits replace rows that were inserted before lookups were sampled.
 #[test]
 fn row_cache_7_commits_replace_what_is_not_looked_for() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();

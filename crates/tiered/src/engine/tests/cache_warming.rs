@@ -1,4 +1,4 @@
-//! Cache warming: tables of written extents.
+//! Cache warming: the tables of written extents enter the cache.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn compact(bench: &Bench) {
     bench.engine.0.compact_fully(&table, &part).unwrap();
 }
 
-/// A flush's tables are in the cache, and a compaction's if those of its inputs were.
+/// A flush's tables enter the cache. A compaction's tables do if those of its inputs were in it.
 #[test]
 fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
     for warm_tables in [true, false] {
@@ -59,8 +59,8 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
         bench.install(&put(3, (0..ROWS).step_by(5)));
         bench.engine.flush_all().unwrap();
         drop(bench);
-        // Nothing is in memory after an opening. A compaction reads the tables of its inputs, and
-        // this does not make the written tables enter the cache.
+        // After an opening, nothing is in memory. A compaction then reads the tables of its inputs,
+        // but this does not make the written tables enter the cache.
         let bench = open_with(disk, settings()).unwrap();
         let before = extents(&bench);
         compact(&bench);

@@ -1,4 +1,4 @@
-//! Extents are compressed as the settings say, and are read the same.
+//! Extents are compressed as the settings say, and reads return the same rows.
 
 use super::*;
 use crate::coding::{Coding, Dictionary, DictionaryId, Names};
@@ -49,8 +49,8 @@ fn persist(bench: &Bench, commits: &[Commit]) {
     bench.work().unwrap();
 }
 
-/// Each level has its compression, a dictionary is trained, and after an opening it decodes all
-/// rows.
+/// Each level has its compression, and a dictionary is trained. After an opening, all rows can be
+/// decoded.
 #[test]
 fn levels_are_compressed_as_the_settings_say() {
     let disk = SimDisk::new(1);
@@ -79,8 +79,8 @@ fn levels_are_compressed_as_the_settings_say() {
 }
 
 /// Data above Level2 for which no compaction is due is merged and compressed once no client has
-/// written to its table for a while, even if some of it is still in memory. Until then it is
-/// unchanged.
+/// written to its table for a while, even if some of the table's data is still in memory. Until
+/// then it is unchanged.
 #[test]
 fn what_has_come_to_rest_is_compressed_where_it_is() {
     for (settle_after, rests) in [(Duration::from_secs(1 << 20), false), (Duration::ZERO, true)] {
@@ -95,7 +95,7 @@ fn what_has_come_to_rest_is_compressed_where_it_is() {
         let active = part.view().active.clone();
         assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(10_000)));
         more.iter().for_each(|commit| bench.install(commit));
-        // The first check whether the sub-table rests only records the memtable's size.
+        // The first check for rest only records the memtable's size.
         (0..2).for_each(|_| bench.work().unwrap());
         assert!(slices(&bench, 2).is_empty() && !part.view().active.is_empty());
         let above = [slices(&bench, 0), slices(&bench, 1)].concat();
@@ -117,8 +117,8 @@ fn check_rows(bench: &Bench, commits: &[Commit]) {
     assert!(rows == wanted, "{} rows of {}", rows.len(), wanted.len());
 }
 
-/// Data that was re-linked to Level2 is compressed once there is time, and takes less space then.
-/// It is tried once: data that cannot be made smaller is not tried again.
+/// Data that was re-linked to Level2 is compressed when no other work is due, and then takes less
+/// space. Data that cannot be made smaller is not tried again.
 #[test]
 fn what_was_relinked_is_compressed_later() {
     for noise in [false, true] {
@@ -163,8 +163,8 @@ fn what_was_relinked_is_compressed_later() {
     }
 }
 
-/// A block that needs a dictionary which is not recorded is damage. The error names its table and
-/// keys, and the rest can be read.
+/// A block whose dictionary is not recorded counts as damage. The error names its table and keys,
+/// and the rest can be read.
 #[test]
 fn a_missing_dictionary_is_told_of() {
     let disk = SimDisk::new(3);
@@ -175,7 +175,7 @@ fn a_missing_dictionary_is_told_of() {
     bench.engine.compact_all().unwrap();
     let key = b"order00000001";
     assert!(bench.get(table(1), key, Csn(12_000)).unwrap().is_some());
-    // As handles read whose table has no dictionaries.
+    // The handles read as those of a table without dictionaries.
     let inner = &bench.engine.0;
     inner.context.dictionaries.forget(table(1));
     let errors = slices(&bench, 2).into_iter().filter_map(|slice| {
@@ -195,7 +195,7 @@ fn a_missing_dictionary_is_told_of() {
     }
 }
 
-/// Writes all rows again, with the values of other rows, by later commits.
+/// Writes all rows again in later commits, with the values of other rows.
 fn again(commits: &mut Vec<Commit>, rows: u64) {
     let from = commits.len() as u64;
     for number in 1..rows {
@@ -208,8 +208,9 @@ fn again(commits: &mut Vec<Commit>, rows: u64) {
 }
 
 /// DICTIONARY-1 to DICTIONARY-4 of `coding/names`: extents record which dictionaries their blocks
-/// name. A dictionary that no extent names is removed from the manifest, and readers of replaced
-/// extents can still read them. A compaction that still codes with it records it again.
+/// name. A dictionary that no extent names is removed from the manifest, but readers of replaced
+/// extents can still decode them. A compaction that still encodes with a removed dictionary records
+/// it again.
 #[test]
 fn dictionaries_go_with_the_last_extent_that_names_them() {
     const ROWS: u64 = 8000;
@@ -249,7 +250,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         assert!(by(narrow).unwrap_err().contains("names a dictionary"));
     }
 
-    // Another dictionary is added, and the data that the first one coded is rewritten.
+    // Another dictionary is added, and the data that the first one encoded is rewritten.
     let shelf = inner.context.dictionaries.of(table(1));
     let resident = slice.extent.resident(Access::Blocking).unwrap();
     let block = |block| slice.extent.read_block(&resident, block).unwrap().body().to_vec();
@@ -273,7 +274,8 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         bench.engine.compact_all().unwrap();
     };
     write(&bench, &mut commits);
-    // Extents whose other blocks are no longer needed are removed in time.
+    // After some rounds, the extents that name the first dictionary only in unused blocks are
+    // removed, too.
     let mut rounds = 0;
     while named(&bench).contains(&1) {
         rounds += 1;
@@ -291,7 +293,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     assert_eq!(rows, ROWS - 1);
     check_rows(&bench, &commits);
 
-    // A compaction that codes with a dictionary that is no longer recorded.
+    // A compaction encodes with a dictionary that is no longer recorded.
     let third = DictionaryId(id.0 + 1);
     shelf.add(Arc::new(Dictionary::train(third, &bodies, 2048).unwrap()));
     write(&bench, &mut commits);

@@ -1,4 +1,4 @@
-//! How damage is reported, in each part of an extent.
+//! Damage in each part of an extent: how it is reported, and what work goes on beside it.
 
 use super::*;
 use crate::extent::bytes_of_parts;
@@ -19,9 +19,9 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-/// E8: damage anywhere in an extent is reported to its reader with the table, the extent and the
-/// keys: those of the slices that refer to the extent. Verification, backups and the list of keys
-/// that compactions avoid report the same.
+/// E8: a reader that finds damage anywhere in an extent gets the table, the extent, and the keys of
+/// the slices that use the extent. Verification, backups and the list of keys that compactions
+/// avoid report the same.
 #[test]
 fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     let whole = SimDisk::new(1);
@@ -46,7 +46,7 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
             let text = error.to_string();
             let all = ["table 0x1", &meta.id.to_string(), part, "with keys from \"key"];
             assert!(all.into_iter().all(|what| text.contains(what)), "{by}, byte {at}: {text}");
-            // The keys of a block, or all keys that are read from the extent.
+            // The keys of a block, or all keys that are read from this extent.
             assert!(part == "block 0" || text.contains(&hull), "{by}, {part}: {text}");
         };
         let bench = open(&disk).unwrap();
@@ -55,7 +55,7 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
         told(&error, "a get");
         let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(2));
         told(&rows.unwrap_err(), "a scan");
-        // A compaction that need not read it leaves it where it is.
+        // A compaction that need not read the extent leaves it where it is.
         if let Err(error) = bench.engine.compact_all() {
             told(&error, "a compaction");
         }
@@ -80,8 +80,8 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     }
 }
 
-/// E8: if several slices refer to an extent, the error names the keys from the first slice to the
-/// last. Keys that were rewritten elsewhere are not among the slices.
+/// E8: if several slices use an extent, the error names the keys from the first slice to the last.
+/// Keys that were rewritten elsewhere are in no slice of the extent, and are not named.
 #[test]
 fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     let disk = SimDisk::new(1);
@@ -114,8 +114,8 @@ fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     assert!(text.contains(&hull), "{hull}: {text}");
 }
 
-/// E8: keys that compactions avoid slow no writer, even with much data above them. The rest of the
-/// table's Level0 does.
+/// E8: the keys that compactions avoid slow no writer, however much data is above them. The rest of
+/// the table's Level0 still counts.
 #[test]
 fn e8_what_lies_beside_damage_still_counts_as_debt() {
     let settings = TieredSettings { compaction_order: Vec::new(), ..small() };
@@ -140,9 +140,9 @@ fn e8_what_lies_beside_damage_still_counts_as_debt() {
     assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
 }
 
-/// E8: scans can read rows up to damaged keys and after them, in both directions: the keys in the
-/// error are the bounds. A block without a row of the scan is not read, nor is the index of such an
-/// extent.
+/// E8: scans can read the rows before damaged keys and those behind them, in both directions, with
+/// the keys in the error as bounds. A scan reads no block, and no index of an extent, that has none
+/// of its rows.
 #[test]
 fn e8_scans_up_to_what_is_damaged_and_from_behind_it_read_all() {
     let whole = SimDisk::new(1);
@@ -160,8 +160,8 @@ fn e8_scans_up_to_what_is_damaged_and_from_behind_it_read_all() {
         let keys = [resident.first(block), resident.last(block)].map(<[u8]>::to_vec);
         (start + resident.offset(block) + 20, keys)
     };
-    // Its first block, one in the middle, its last, and its footer, without which no block can be
-    // read.
+    // The first block, one in the middle, the last block, and the footer, without which no block
+    // can be read.
     let mut damages: Vec<_> =
         [blocks.start, blocks.start + 2, blocks.end - 1].map(of_block).to_vec();
     let keys = [&slice.meta.smallest, &slice.meta.largest].map(|key| key.to_vec());
@@ -214,7 +214,7 @@ fn loaded(bench: &Bench) -> BTreeMap<Vec<u8>, Vec<u8>> {
     (0..4000).map(|number| (key(number), noise(number, 100))).collect()
 }
 
-/// Writes a few of all keys, among them the first and last keys of a slice, and flushes them.
+/// Writes a few of all keys, among them the first and last key of a slice, and flushes them.
 fn flush_over(bench: &Bench, csn: u64, slice: &Slice, rows: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut rng = Rng::new(csn);
     let edges = [&slice.meta.smallest, &slice.meta.largest].map(|key| key.to_vec());
@@ -229,8 +229,9 @@ fn flush_over(bench: &Bench, csn: u64, slice: &Slice, rows: &mut BTreeMap<Vec<u8
     bench.engine.flush_all().unwrap();
 }
 
-/// The number of slices of Level0 with keys before those of a slice, and of those with keys after.
-/// No slice of Level0 has both kinds, or keys of that slice in addition.
+/// The number of slices of Level0 with keys below those of a slice, and the number with keys above.
+/// Checks that no slice of Level0 has both kinds of keys, or one kind together with keys of that
+/// slice.
 fn beside(levels: &Levels, damaged: &SliceMeta) -> [usize; 2] {
     let mut beside = [0; 2];
     for (place, slice) in levels.places() {
@@ -253,7 +254,7 @@ fn reads_as(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) {
     }
 }
 
-/// The rows that cannot be read. All others are as they should be.
+/// The rows that cannot be read. Checks that all others are as they should be.
 fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> Vec<Vec<u8>> {
     let mut lost = Vec::new();
     for (key, value) in rows {
@@ -268,8 +269,9 @@ fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> V
     lost
 }
 
-/// E8, COMPACTION-6: slices that are flushed over damaged keys end at them. So the data around them
-/// is still compacted, and readers need not search more and more of Level0. No writer is slowed.
+/// E8, COMPACTION-6: slices that are flushed over damaged keys end at the damaged range. So the
+/// data beside the range is still compacted, readers do not have to search more and more
+/// sub-levels, and no writer is slowed.
 #[test]
 fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -294,8 +296,8 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
 }
 
 /// E8, SLICE-SPLIT-1, SLICE-SPLIT-2: slices that were flushed before the damage was found are cut
-/// next to it and compacted there. A slice that cannot be read either stays whole. All other rows
-/// are there, also after the next opening.
+/// at the ends of the damaged range, and compacted beside it. A slice that cannot be read itself
+/// stays whole. All other rows are there, also after the next opening.
 #[test]
 fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     for rots in [false, true] {
@@ -348,8 +350,9 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     }
 }
 
-/// SLICE-SPLIT-2: a full disk at any write postpones the cut, and a sync that fails because of it
-/// is final like any failed sync. Nothing is lost, and the cut is done once there is space.
+/// SLICE-SPLIT-2: a disk that is full at any write postpones the cut. If a sync fails because of a
+/// full disk, this is final, like any failed sync. Nothing is lost, and the cut is done once there
+/// is space.
 #[test]
 fn e8_a_full_disk_puts_cutting_beside_damage_off() {
     let (mut put_off, mut stopped) = (0, 0);

@@ -1,4 +1,4 @@
-//! A reader of an old view frees little of it (`deferred_free`), and none of it leaks.
+//! A reader that drops an old view frees little of it itself (`deferred_free`), and nothing leaks.
 
 use std::sync::Weak;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::extent::ReadContext;
 use crate::view::View;
 
-/// A dropped table of very many slices, of which only a view is left.
+/// A dropped table with very many slices, of which only a view is left.
 fn view_of_what_is_gone() -> (TieredEngine, Arc<View>) {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(38));
     Metadata { extents: 3000, tables: 1, subtables: 1, seed: 6 }.make(&disk, &dir()).unwrap();
@@ -34,8 +34,8 @@ fn taken(engine: &TieredEngine) -> u64 {
     all - free
 }
 
-/// DEFERRED-FREE-1, DEFERRED-FREE-2, DEFERRED-FREE-3: dropping the view frees slots, a few of them
-/// at once and the others in the background.
+/// DEFERRED-FREE-1, DEFERRED-FREE-2, DEFERRED-FREE-3: dropping the view frees slots: a few at once,
+/// and the others in the background.
 #[test]
 fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
     let (engine, view) = view_of_what_is_gone();
@@ -52,7 +52,7 @@ fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
     assert_eq!((taken(&engine), garbage.len()), (0, 0));
 }
 
-/// DEFERRED-FREE-3: parts that a view shares with the current view stay.
+/// DEFERRED-FREE-3: parts that an old view shares with the current view stay.
 #[test]
 fn what_is_still_read_stays() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(39));
@@ -102,8 +102,8 @@ fn nothing_is_left_once_the_engine_is_closed_or_gone() {
     }
 }
 
-/// DEFERRED-FREE-4: threads that end because of a failure free what is left. Readers, which may
-/// continue, leave nothing more.
+/// DEFERRED-FREE-4: threads that end because of a failure free what was deferred. Readers that drop
+/// views afterwards defer nothing.
 #[test]
 fn threads_that_end_for_a_failure_free_what_is_left() {
     let (engine, view) = view_of_what_is_gone();
@@ -123,8 +123,8 @@ fn threads_that_end_for_a_failure_free_what_is_left() {
     drop(background);
 }
 
-/// DEFERRED-FREE-3: two threads that drop the same nodes at the same time free each node once, and
-/// forget none.
+/// DEFERRED-FREE-3: two threads that drop the same nodes at the same time free each node exactly
+/// once.
 #[test]
 fn views_that_share_nodes_are_let_go_of_at_a_time() {
     for _ in 0..20 {
@@ -145,7 +145,7 @@ fn views_that_share_nodes_are_let_go_of_at_a_time() {
     }
 }
 
-/// DEFERRED-FREE-4: a verification of a folder without an engine keeps nothing once it is done.
+/// DEFERRED-FREE-4: a verification of a folder, which has no engine, leaves nothing deferred.
 #[test]
 fn verification_leaves_nothing_behind() {
     let disk = SimDisk::new(40);

@@ -1,4 +1,5 @@
-//! Tables that are dropped while somebody still reads them, and tables that the log makes again.
+//! Dropped tables that snapshots still read, and tables that a replay of the log would create
+//! again.
 
 use super::*;
 
@@ -26,7 +27,7 @@ fn memory(bench: &Bench, ordinal: u32) -> usize {
 }
 
 /// A dropped table that an old snapshot still reads holds back neither the log nor memory, and the
-/// snapshot can still read it. After a crash nothing of it is left.
+/// snapshot can still read the table. After a crash, nothing of the table is left.
 #[test]
 fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     let disk = SimDisk::new(1);
@@ -47,7 +48,7 @@ fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     };
     look(&bench);
 
-    // Its extents are not reused while it is read.
+    // The slots of its extents are not reused while the snapshot reads them.
     (7..60).for_each(|csn| put(&bench, csn, 2, 20_000));
     bench.engine.compact_all().unwrap();
     look(&bench);
@@ -111,8 +112,8 @@ fn the_levels_of_a_dropped_table_are_no_debt() {
     assert_eq!(bench.engine.debt().total(), 0.0, "{:?}", bench.engine.debt());
 }
 
-/// After repeated requests to persist commits that cannot be flushed yet, one memtable of a table
-/// waits, and not one more for each request.
+/// However often commits are requested that cannot be flushed yet, only one memtable of a table
+/// waits to be flushed.
 #[test]
 fn a_memtable_is_not_switched_while_an_older_one_waits() {
     let disk = SimDisk::new(1);
@@ -131,9 +132,9 @@ fn a_memtable_is_not_switched_while_an_older_one_waits() {
     assert_eq!((waiting(), bench.engine.persisted()), (0, Csn(12)));
 }
 
-/// Replaying a log that still has the creation of a dropped and forgotten table does not recreate
-/// the table: its rows would fill memory, which nothing limits at an opening. Another table holds
-/// the log back here.
+/// A log may still have the creation and the rows of a table that was dropped and forgotten. A
+/// replay does not create the table again: at an opening, nothing limits the memory that its rows
+/// would fill. In this test, another table holds the log back.
 #[test]
 fn e3_the_log_does_not_fill_memory_with_a_table_that_is_gone() {
     let disk = SimDisk::new(1);

@@ -1,4 +1,5 @@
-//! The corners of the contract: order, numbers used again, tables that go, values that are large.
+//! Corner cases of the contract: order of installs, CSNs that are used again, dropped tables, and
+//! large values.
 
 use std::cell::Cell;
 
@@ -29,9 +30,9 @@ fn a_batch_past_the_formats_limits_is_refused() {
     assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
 }
 
-/// A crash discards the commits above the stable CSN, and their CSNs are assigned to other commits.
-/// Neither the table's flushed CSN nor the engine's may exceed it, or the other commits would be
-/// skipped.
+/// A crash discards the commits above the stable CSN, and other commits get their CSNs. Neither the
+/// table's flushed CSN nor the engine's persistent CSN may be above the stable CSN, or the other
+/// commits would be skipped.
 #[test]
 fn numbers_of_discarded_commits_are_used_again() {
     let disk = SimDisk::new(1);
@@ -51,7 +52,7 @@ fn numbers_of_discarded_commits_are_used_again() {
     assert_eq!(bench.get(table(1), b"b", Csn(3)).unwrap().as_deref(), Some(&b"again"[..]));
 }
 
-/// A table whose creation a crash discards was never there.
+/// If a crash discards the creation of a table, the table does not exist afterwards.
 #[test]
 fn e7_a_table_is_recorded_once_its_creation_is_stable() {
     let disk = SimDisk::new(1);
@@ -66,8 +67,9 @@ fn e7_a_table_is_recorded_once_its_creation_is_stable() {
     assert_eq!(open(&disk.fork()).unwrap().engine.tables(), [table(1)]);
 }
 
-/// E2: a newer commit is installed first, and its memtable is switched and flushed. Then an older
-/// commit of the same key is installed. Reads still see the newer one, through every later change.
+/// E2: a newer commit is installed first, and its memtable is sealed and flushed. Then an older
+/// commit of the same key is installed. Reads still see the newer one, through every later flush
+/// and compaction.
 #[test]
 fn e2_an_older_commit_installed_later_stays_older() {
     for (newer, wanted) in [(put(1, "k", "newer"), Some(&b"newer"[..])), (delete(1, "k"), None)] {
@@ -107,8 +109,8 @@ fn e2_an_older_commit_installed_later_stays_older() {
     }
 }
 
-/// Of several operations of one batch on a key, the last counts. This also holds when they are
-/// installed again, and when some of them went to an older memtable.
+/// Of several operations of one batch on a key, the last one counts. This also holds when the batch
+/// is installed again, and when some of its operations went to an older memtable.
 #[test]
 fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     let disk = SimDisk::new(1);
@@ -136,8 +138,8 @@ fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     look(&bench);
 }
 
-/// A flush or compaction that was in progress when its table was reaped records nothing, and frees
-/// its space.
+/// If a table is reaped while a flush or compaction of it runs, that work records nothing, and its
+/// space is freed.
 #[test]
 fn work_on_a_reaped_table_is_abandoned() {
     let disk = SimDisk::new(1);
@@ -167,8 +169,8 @@ fn work_on_a_reaped_table_is_abandoned() {
     assert_eq!(open(&disk).unwrap().engine.tables(), [table(2)]);
 }
 
-/// E4, E5: a cursor continues while its data is flushed, compacted, dropped and reaped. The space
-/// is freed when it ends.
+/// E4, E5: a cursor goes on reading while its data is flushed, compacted, dropped and reaped. The
+/// space is freed when the cursor ends.
 #[test]
 fn a_cursor_outlives_everything_under_it() {
     let disk = SimDisk::new(1);
@@ -213,13 +215,14 @@ fn a_cursor_outlives_everything_under_it() {
     let (all, free) = bench.engine.0.space.bytes();
     assert!(free < all, "the cursor holds its extents");
     drop(cursor);
-    // It frees a little, and leaves the rest (DEFERRED-FREE-2 of `deferred_free`).
+    // The cursor frees a little, and background work frees the rest (DEFERRED-FREE-2 of
+    // `deferred_free`).
     bench.work().unwrap();
     let (all, free) = bench.engine.0.space.bytes();
     assert_eq!(free, all);
 }
 
-/// Snapshots that were taken earlier see the same rows through every later compaction.
+/// Earlier snapshots see the same rows through every later compaction.
 #[test]
 fn snapshots_see_the_same_through_compactions() {
     let disk = SimDisk::new(1);
@@ -252,7 +255,8 @@ fn snapshots_see_the_same_through_compactions() {
     check(&bench, &commits, Csn(500), &mut rng);
 }
 
-/// The cache has room for none of the blocks with a key's versions, and the oldest version is read.
+/// The versions of a key fill several blocks, none of which fits the cache, and the oldest version
+/// is read.
 #[test]
 fn versions_over_several_blocks_are_read_with_no_room_in_the_cache() {
     let disk = Arc::new(SimDisk::new(1));
@@ -320,8 +324,8 @@ fn csn_max_reads_the_newest_version() {
     assert_eq!(before.kind(), ErrorKind::NotFound);
 }
 
-/// E3: creations and drops of tables from an earlier part of the log may be replayed again, in
-/// whole or in part.
+/// E3: a replay of the log may create and drop a table again that is gone, or only the one or the
+/// other.
 #[test]
 fn e3_a_table_that_is_gone_may_be_made_and_dropped_again_by_the_log() {
     let disk = SimDisk::new(1);
@@ -361,8 +365,8 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
     assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
 }
 
-/// Memtables that a slow cursor holds after their flush take memory and do not count as debt,
-/// because a flush would not free them.
+/// If a slow cursor holds memtables after their flush, they take memory, but do not count as debt,
+/// because no flush would free them.
 #[test]
 fn what_only_a_reader_holds_is_no_debt() {
     let disk = SimDisk::new(1);
@@ -431,7 +435,7 @@ fn admit_makes_room_or_says_why_there_is_none() {
     fill(&bench, true).unwrap();
 }
 
-/// D7: a caller waits for memory that background work holds, and for no other.
+/// D7: a caller waits for memory only if background work holds some.
 #[test]
 fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -458,7 +462,7 @@ fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     drop(background);
 }
 
-/// A rewrite by which values lose what follows an `x`. Values from `l` on would become longer.
+/// A rewrite that removes what follows an `x` in a value. It would make values from `l` on longer.
 #[derive(Debug)]
 pub(super) struct SplitPoints;
 
@@ -471,8 +475,8 @@ impl Rewrite for SplitPoints {
     }
 }
 
-/// E11: merged values are rewritten once the commit is stable, at all snapshots, if they do not
-/// become longer.
+/// E11: once the commit of a rewrite is stable, merged values are rewritten, for all snapshots,
+/// unless they would become longer.
 #[test]
 fn e11_values_are_rewritten_as_they_are_merged() {
     // Rows in the row cache stay as they were written.
@@ -496,7 +500,7 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     bench.engine.request_persist(Csn(6));
     bench.work().unwrap();
     assert_eq!(all(), as_written);
-    // The commit that it was given with is stable.
+    // The commit that came with the rewrite is stable.
     bench.install(&(Csn(7), put(1, "a0", "0")));
     bench.engine.compact_all().unwrap();
     let cut = told([Some("a"), Some("b"), Some("lx"), Some("as it is"), None]);
@@ -509,8 +513,8 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     assert_eq!(all(), cut);
 }
 
-/// E7: the engine reports the commit that a flush waits for, so that no thread syncs the log for an
-/// earlier one.
+/// E7: the engine reports the commit that a flush waits for, so that no thread syncs the log only
+/// for an earlier commit.
 #[test]
 fn a_flush_says_which_commit_is_to_be_durable() {
     let bench = with_table(&SimDisk::new(1));
@@ -527,7 +531,8 @@ fn a_flush_says_which_commit_is_to_be_durable() {
     assert_eq!(part.view().immutables.len(), 0);
 }
 
-/// A refused merge is done by the processor (OFFLOAD-3), and reported with its table.
+/// If the accelerator refuses a merge, the CPU does it (OFFLOAD-3), and the status of the table
+/// reports the refusal.
 #[test]
 fn a_merge_that_is_refused_is_told_of_with_its_table() {
     use crate::compaction::{Accelerator, DropRule, MergeTask};

@@ -1,8 +1,8 @@
-//! Disks that fail: every operation in turn, in every way; damage; and files that are missing.
+//! Failing disks: every operation in turn, in every way; damage; and missing files.
 
 use super::*;
 
-/// As [`drive`], continuing after errors: the engine may stop, and its claims stay true.
+/// As [`drive`], but goes on after errors. The engine may stop, and its claims must stay true.
 fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
     let mut rng = Rng::new(seed);
     let mut claimed = Csn::ZERO;
@@ -11,13 +11,13 @@ fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
         bench.install(commit);
         if rng.chance(1, 6) {
             bench.engine.request_persist(commit.0);
-            // A full disk occurs once, and the work is retried.
+            // The disk is full only once, so the work is tried again.
             let _ = bench.work().or_else(|_| bench.work());
             assert!(bench.engine.persisted() >= claimed, "E6: the figure never falls");
             claimed = bench.engine.persisted();
         }
         if at == commits.len() - 1 {
-            // Everything installed can be read in any case, unless the machine is down.
+            // Everything that is installed can be read, unless the machine is down.
             if !disk.is_crashed() {
                 check(&bench, commits, commit.0, &mut rng);
             }
@@ -45,9 +45,9 @@ pub(super) fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
     all
 }
 
-/// Every operation fails once, in each way a disk can fail; then the machine stops. All commits
-/// that the engine claimed to be persistent are there, and nothing is damaged: no slot of an edit
-/// with an unknown outcome was reused.
+/// Every operation fails once, in each way in which a disk can fail; then the machine stops. All
+/// commits that the engine claimed to be persistent are there, and nothing is damaged: the slots of
+/// an edit with an unknown outcome were not reused.
 #[test]
 fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
     let commits = with_drops(9, 60);
@@ -77,7 +77,8 @@ fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
     }
 }
 
-/// A crash in a life after a crash: slots freed by the first are used by the second.
+/// A crash, an opening, and another crash: work after the opening uses slots that the first crash
+/// freed.
 #[test]
 fn e6_crash_after_crash() {
     let commits = history(21, 150);
@@ -130,8 +131,8 @@ pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     all
 }
 
-/// E8: the read that finds damage reports it with table, extent and block. Everything else is read
-/// as it was written, and verification finds exactly the damage that reads find.
+/// E8: a read that finds damage reports it with table, extent and block. Everything else reads as
+/// it was written. Verification finds the same damage as reads do.
 #[test]
 fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     let disk = SimDisk::new(1);
@@ -176,8 +177,8 @@ fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     }
 }
 
-/// E8: a compaction that finds damage avoids those keys. The rest of the table is still compacted,
-/// and so are other tables.
+/// E8: a compaction that finds damage avoids those keys from then on. The rest of the table, and
+/// other tables, are still compacted.
 #[test]
 fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     let disk = SimDisk::new(1);
@@ -218,7 +219,7 @@ fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     bench.rows(table(2), KeyRange::ALL, Direction::Forward, Csn(400)).unwrap();
 }
 
-/// E8: the same for each slice of an extent that is damaged for all of them.
+/// E8: the same for several slices of one extent, if the damage affects all of them.
 #[test]
 fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     let disk = SimDisk::new(1);
@@ -234,7 +235,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     put(&bench, 2, &mut (0..4000));
     bench.engine.compact_all().unwrap();
-    // The slices between are rewritten, and those on both sides stay.
+    // The slices in the middle are rewritten, and those on both sides stay.
     put(&bench, 3, &mut (1000..1010).chain(3000..3010));
     bench.engine.compact_all().unwrap();
     let (_, part) = bench.part(1);
@@ -256,7 +257,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     let levels = part.view().levels.clone();
     let both: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
     let both: Vec<_> = both.into_iter().filter(|slice| slice.meta.extent == meta.id).collect();
-    // Compactions find one of them first, and the other later.
+    // Compactions find the damage in one slice first, and in the other later.
     for slice in &both {
         let barred = || {
             let mut barred = false;
@@ -332,7 +333,7 @@ fn a_full_disk_during_compaction_loses_nothing_and_ends_when_space_returns() {
     assert_eq!(full.kind(), ErrorKind::DiskFull);
     assert!(bench.engine.health().is_ok());
     check(&bench, &commits, Csn(400), &mut Rng::new(1));
-    // Dropping the other table makes room, with the disk as full as it is.
+    // Dropping the other table makes room, although the disk is still full.
     let mut batch = WriteBatch::new();
     batch.push(Op::DropTable(table(2)));
     bench.install(&(Csn(401), batch));
@@ -370,8 +371,8 @@ fn missing_and_foreign_files_are_named() {
     }
 }
 
-/// E8: every operation that finds damage reports it with table, extent, place and keys. The engine
-/// continues, and everything else can be read.
+/// E8: every operation that finds damage reports it with table, extent, location and keys. The
+/// engine goes on, and everything else can be read.
 #[test]
 fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {
     let cold = |compression| TieredSettings { cold_compression: compression, ..small() };

@@ -1,4 +1,4 @@
-//! What the kinds of compactions are for: deletions, space, and damage that others go around.
+//! What each kind of compaction achieves: deletions, saved space, and progress beside damage.
 
 use std::collections::HashMap;
 use std::thread::ThreadId;
@@ -46,8 +46,8 @@ fn what_was_deleted_goes_by_itself() {
     verify_clean(&disk);
 }
 
-/// Scattered rows are rewritten, so most of each extent stays where it is and a part is dead. The
-/// dead part never exceeds the ceiling.
+/// Scattered rows are rewritten, so most blocks of each extent stay in use and some are dead. The
+/// dead blocks never exceed the ceiling.
 #[test]
 fn space_stays_under_its_ceiling() {
     let settings = TieredSettings {
@@ -63,7 +63,7 @@ fn space_stays_under_its_ceiling() {
     let mut rng = Rng::new(5);
     let mut csn = 2 + rows;
     for _ in 0..60 {
-        // Adjacent rows: the rest of their extents is not touched.
+        // The rows are adjacent, so the rest of their extents is not touched.
         let from = rng.below(rows - 20);
         for key in from..from + 20 {
             put(&bench, csn, key, 1000);
@@ -77,7 +77,8 @@ fn space_stays_under_its_ceiling() {
     let (all, free) = bench.engine.0.space.bytes();
     let level2 = bench.engine.status()[0].levels[2].bytes;
     let slot = f64::from(256 << 10);
-    // A few extents do not matter, and a slot of the test holds fifteen blocks and not sixteen.
+    // A few extents more are allowed, because a slot of the test holds fifteen blocks instead of
+    // sixteen.
     let most = level2 as f64 * 1.25 * 16.0 / 15.0 + 6.0 * slot;
     assert!(((all - free) as f64) < most, "{} bytes for {level2}", all - free);
     drop(bench);
@@ -85,8 +86,8 @@ fn space_stays_under_its_ceiling() {
 }
 
 /// Rewrites random rows repeatedly. Returns the most bytes that extents take for each byte of
-/// Level2 once nothing is due, without what may always be above it, and the bytes that compactions
-/// wrote.
+/// Level2 when no work is due, without the data that may always be above Level2, and the bytes that
+/// compactions wrote.
 fn amplification(space_max: f64) -> (f64, u64) {
     let settings = TieredSettings {
         space_max,
@@ -123,13 +124,13 @@ fn amplification(space_max: f64) -> (f64, u64) {
     (most, written)
 }
 
-/// The ceiling applies to the whole table: the lower it is, the less is above Level2, and the more
-/// is written.
+/// The ceiling applies to the whole table: with a lower ceiling, less data is above Level2, and
+/// more is written.
 #[test]
 fn a_ceiling_on_space_is_one_for_all_levels() {
     let found = [1.2, 2.0].map(|space_max| (space_max, amplification(space_max)));
     for (space_max, (most, _)) in found {
-        // One of four blocks may not fit a slot of the test.
+        // One block in four may not fit a slot of the test.
         assert!(most < space_max * 4.0 / 3.0, "{found:?}");
     }
     let [tight, plenty] = found.map(|(_, found)| found);
@@ -170,7 +171,7 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     assert!(part.take_whole().is_some() && inner.check().is_ok());
 }
 
-/// Makes merges wait until it is open, and reports their keys.
+/// Makes merges wait until it is opened, and records their keys.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Passing>, Condvar)>);
 
@@ -180,7 +181,7 @@ struct Passing {
     /// The compactions that have reached the gate, each in its own thread: the smallest and the
     /// largest key of all their tasks.
     hulls: HashMap<ThreadId, (Vec<u8>, Vec<u8>)>,
-    /// Calls that found nothing to compact.
+    /// The number of calls that found nothing to compact.
     idle: usize,
 }
 
@@ -210,8 +211,8 @@ impl Accelerator for Gate {
     }
 }
 
-/// Compactions that are due in one large sub-table run at the same time, as many as there are keys
-/// for. None ends before the last one has begun, and no two have a key in common.
+/// Several compactions of one large sub-table run at the same time, as many as are due for separate
+/// keys. None ends before the last one has begun, and no two have a key in common.
 #[test]
 fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let settings = TieredSettings {
@@ -226,7 +227,7 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let rows = 5000;
     (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
     bench.engine.compact_all().unwrap();
-    // As many rows into Level1, above them.
+    // As many rows go into Level1, above those.
     for from in (0..rows).step_by(500) {
         (from..from + 500).for_each(|key| put(&bench, 2 + rows + key, key, 1000));
         bench.engine.flush_all().unwrap();
@@ -273,7 +274,7 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
 }
 
 /// Ascending keys, which do not overlap Level1, are flushed directly into it. Random keys go to
-/// Level0 once Level1 has more data than a direct merge is worth.
+/// Level0 once Level1 has so much data that a direct merge does not pay.
 #[test]
 fn a_flush_that_meets_little_goes_straight_into_level1() {
     let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
@@ -294,7 +295,7 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     }
     bench.engine.flush_all().unwrap();
     assert_eq!((straight(), sublevels()), (6, 1));
-    // Level0 has some of its keys now, so the next flush must stay above it.
+    // Level0 now has some of these keys, so the next flush must go above it.
     put(&bench, csn, 55, 100);
     bench.engine.flush_all().unwrap();
     assert_eq!((straight(), sublevels()), (6, 2));
@@ -308,8 +309,8 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     verify_clean(&disk);
 }
 
-/// E8: damage in Level1 prevents only the direct flush or the split that finds it. Data in memory
-/// is still flushed, and the engine continues.
+/// E8: damage in Level1 prevents only the direct flush, or the split, that finds it. Memtables are
+/// still flushed, and the engine goes on.
 #[test]
 fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {
     for splits in [false, true] {
@@ -317,7 +318,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         let (disk, bench) = with_table(settings());
         (0..300).for_each(|key| put(&bench, 2 + key, key, 1000));
         bench.engine.compact_all().unwrap();
-        // Into Level1, or above Level2 so that a slice spans its middle.
+        // Into Level1, or above Level2 such that a slice spans the middle of the sub-table.
         (0..if splits { 20 } else { 300 })
             .for_each(|key| put(&bench, 400 + key, key * 15 % 300, 1000));
         bench.engine.flush_all().unwrap();
@@ -338,7 +339,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         if splits {
             assert!(!bench.engine.0.split(&whole, &part).unwrap());
         } else {
-            // Enough that the overlapping data is little in comparison.
+            // So many rows that the overlapping data is little in comparison.
             (0..400).for_each(|key| put(&bench, 1000 + key, 1_000_000 + key, 2000));
             put(&bench, 1400, 0, 10);
             bench.engine.flush_all().unwrap();
@@ -351,15 +352,15 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
     }
 }
 
-/// Rows of which two do not fit one slot leave a part of each slot free, and merging them gains
-/// nothing.
+/// Two of these rows do not fit one slot, so a part of each slot stays free. Merging them would
+/// gain nothing.
 #[test]
 fn what_cannot_be_filled_better_is_left_alone() {
     for bytes in [33_000, 40_000, 70_000, 170_000] {
         let settings = TieredSettings { cold_compression: Compression::None, ..small() };
         let (disk, bench) = with_table(settings);
         for key in 0..40 {
-            // Small rows between them, and the last of a fuller extent.
+            // There are small rows between them, and a last row in a fuller extent.
             put(&bench, 2 + key, key, if key % 7 == 3 { 300 } else { bytes });
         }
         bench.engine.compact_all().unwrap();

@@ -1,9 +1,9 @@
-//! How Level0 is kept: for what a table is used for.
+//! The shape of Level0 follows the access pattern of the table.
 
 use super::*;
 
-/// Writes to the table until Level0 was compacted. Returns the most sub-levels seen, and the bytes
-/// flushed for each.
+/// Writes to the table until Level0 was compacted. Returns the most sub-levels that were seen, and
+/// the bytes flushed into each.
 fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
     let counts = &bench.engine.0.counts.compactions;
     let compacted = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
@@ -43,7 +43,8 @@ fn a_table_that_is_written_has_smaller_sublevels() {
     assert!(small < large * 2 / 3 && small > large / 3, "{small} {large}");
 }
 
-/// Without further writes: the sub-levels that the writes left are merged for the reads.
+/// Nothing is written any more. The sub-levels that the writes left are merged because of the
+/// reads.
 #[test]
 fn a_table_that_is_read_gets_rid_of_its_sublevels() {
     for dynamic in [false, true] {
@@ -65,7 +66,8 @@ fn a_table_that_is_read_gets_rid_of_its_sublevels() {
     }
 }
 
-/// E6: the requested commits are flushed, of any tables, and no memtable with only newer commits.
+/// E6: memtables of any table with requested commits are flushed. A memtable with only newer
+/// commits is not.
 #[test]
 fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -85,8 +87,8 @@ fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     assert_eq!(in_memory, [false, false, true]);
 }
 
-/// Blocks of Level0, which are read for few rows, are small. Blocks with nearly all data, and
-/// blocks that will likely stay unchanged, are not.
+/// Blocks of Level0 are small, because a read needs few of their rows. Blocks of Level2, which has
+/// nearly all data, are not small. Neither are blocks that will likely go there unchanged.
 #[test]
 fn blocks_are_small_where_a_read_is_of_few_rows_of_theirs() {
     let settings = TieredSettings {

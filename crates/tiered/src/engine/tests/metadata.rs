@@ -1,4 +1,4 @@
-//! The metadata of data that is not there is opened, changed and written again as any other.
+//! A folder of metadata without data is opened, changed and rewritten like any other.
 
 use spillway_storage::Disk;
 
@@ -12,7 +12,7 @@ fn metadata_of_what_is_not_there_opens_as_it_was_made() {
     let made = all.make(&disk, &dir()).unwrap();
     let engine = Metadata::open(disk.clone(), &dir(), 64 << 20).unwrap();
     let told = engine.inspect();
-    // Its memory is known before it is made, and is not overestimated many times.
+    // The memory of an inspection is known before it is made, and is not greatly overestimated.
     let (most, taken) = (engine.inspection_bytes(), told.bytes());
     assert!(taken > 2400 * 200 && taken <= most && most < 6 * taken, "{taken} of {most}");
     let parts: Vec<usize> = told.tables.iter().map(|table| table.subtables.len()).collect();

@@ -1,4 +1,4 @@
-//! What flushes and compactions have under way while they merge.
+//! Which reads and writes of a flush or compaction are in flight while it merges.
 
 use spillway_storage::OpenMode;
 
@@ -9,7 +9,7 @@ use crate::compaction::{Accelerator, Cpu, DropRule, MergeTask};
 
 const ROWS: u64 = 4000;
 
-/// Merges, and records the operations that the queues were given by then.
+/// Merges, and records how many operations the queues had been given by then.
 struct Watching(Arc<Given>);
 
 impl Accelerator for Watching {
@@ -66,8 +66,8 @@ fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Ve
     (files.collect(), std::mem::take(&mut given.at_merges.lock()))
 }
 
-/// Without overlap no operation is in flight while blocks are merged, and nothing unneeded was
-/// read. With it some operations are in flight. The stored bytes are the same.
+/// Without overlap, no operation is in flight while blocks are merged, and nothing was read before
+/// it was needed. With overlap, some operations are in flight. The stored bytes are the same.
 #[test]
 fn without_overlap_nothing_is_under_way_at_a_merge() {
     for data_reuse in [true, false] {

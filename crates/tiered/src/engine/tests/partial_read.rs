@@ -1,4 +1,4 @@
-//! Gets that read parts of blocks (`extent::parts`).
+//! Gets that read only parts of blocks (`extent::partial_read`).
 
 use std::ops::Range;
 
@@ -32,12 +32,12 @@ fn value(number: u64) -> Vec<u8> {
     noise(number, (number % 400) as usize)
 }
 
-/// A table with all data in extents. Every eighth key has a second version from [`KEYS`] commits
-/// later, and every eleventh is deleted then.
+/// A table with all data in extents. [`KEYS`] commits later, every eighth key gets a second
+/// version, and every eleventh is deleted.
 fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
-    // A snapshot that sees the first versions keeps them.
+    // A live snapshot keeps the first versions.
     bench.horizon.live.lock().push(Csn(2 + KEYS));
     (0..KEYS).for_each(|number| bench.install(&(Csn(2 + number), put(number, &value(number)))));
     for number in 0..KEYS {
@@ -68,13 +68,13 @@ fn parts_read(bench: &Bench) -> u64 {
     bench.engine.0.context.reads_of_parts.load(Ordering::Relaxed)
 }
 
-/// Reads random keys, and returns how many of them failed as damaged.
+/// Reads random keys. Returns how many reads failed because of damage.
 fn read(bench: &Bench, rng: &mut Rng, reads: u64, least: u64, most: u64) -> u64 {
     let access = |rng: &mut Rng| if rng.chance(1, 2) { Access::Blocking } else { Access::AtHand };
     read_by(bench, rng, reads, least..most, access)
 }
 
-/// As [`read`]. Each key is first read with an access, and again if that would wait.
+/// As [`read`]. Each key is first read with this access, and again if that would wait for a device.
 fn read_by(
     bench: &Bench,
     rng: &mut Rng,
@@ -189,7 +189,7 @@ fn partial_read_5_of_blocks_that_are_read_once_little_is_noted() {
     let bench = filled(&SimDisk::new(1), settings());
     let context = &bench.engine.0.context;
     let tables = || context.cache.bytes().1;
-    // Keys of different blocks, in rounds, after other reads have used up the memory.
+    // Keys of different blocks are read in rounds, after other reads have used up the memory.
     let gets = || {
         let mut found = Vec::new();
         for number in (0..KEYS).step_by(100).filter(|number| number % 11 != 0) {

@@ -1,4 +1,4 @@
-//! Tables of several sub-tables: split and joined under whoever reads and writes, and through
+//! Tables of several sub-tables: they are split and joined while others read and write, and through
 //! crashes.
 
 use super::*;
@@ -23,15 +23,15 @@ fn filled(disk: &SimDisk, keys: u64) -> (Bench, Vec<Commit>) {
     (bench, commits)
 }
 
-/// E1, E4: readers from before a split read the same after it. Both halves are flushed, and each
-/// flushes its part of the shared memtable.
+/// E1, E4: readers that began before a split read the same rows after it. Each half flushes its
+/// part of the memtable that both share.
 #[test]
 fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
     let disk = SimDisk::new(3);
     let (bench, mut commits) = filled(&disk, 120);
     let inner = &bench.engine.0;
     let (whole, part) = bench.part(1);
-    // At the split, an immutable memtable and the active one have some rows of each half.
+    // At the split, both a sealed memtable and the active one have rows of each half.
     for round in 0..2 {
         for key in ["key001", "key119"] {
             let csn = Csn(commits.len() as u64 + 1);
@@ -82,7 +82,7 @@ fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
     check(&bench, &commits[..commits.len() - 1], newest, &mut rng);
 }
 
-/// A key whose versions fill several blocks is not cut.
+/// If the versions of a key fill several blocks, no split divides them.
 #[test]
 fn versions_of_a_key_stay_in_one_subtable() {
     let disk = SimDisk::new(5);
@@ -94,7 +94,7 @@ fn versions_of_a_key_stay_in_one_subtable() {
         let op = Op::Put { table: table(1), key: key.as_bytes(), value: &noise(csn, 900) };
         commits.push((Csn(csn), batch(&[op])));
     }
-    // Each version is seen by some snapshot.
+    // Some snapshot sees each version.
     *bench.horizon.live.lock() = (1..600).map(Csn).collect();
     for (at, commit) in commits.iter().enumerate() {
         bench.install(commit);
@@ -119,8 +119,8 @@ fn versions_of_a_key_stay_in_one_subtable() {
     verify_clean(&disk);
 }
 
-/// E3, E6: two joined sub-tables keep separate memtables. The flush of one says nothing about the
-/// rows of the other.
+/// E3, E6: after a join, the memtables of the two sub-tables stay separate. A flush of one memtable
+/// does not make the rows of the other persistent.
 #[test]
 fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     for order in [["key001", "key119"], ["key119", "key001"]] {
@@ -151,8 +151,8 @@ fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     }
 }
 
-/// E3, E6: one of two joined sub-tables was flushed further than the other. The joined one counts
-/// as flushed only as far as the less flushed one.
+/// E3, E6: before a join, one sub-table was flushed to a later commit than the other. The joined
+/// one counts as flushed only up to the earlier commit of the two.
 #[test]
 fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_other() {
     for (order, flushed) in [(["key001", "key119"], 1), (["key119", "key001"], 0)] {
@@ -221,8 +221,8 @@ fn waxing_and_waning() -> Vec<Commit> {
     commits
 }
 
-/// E6, as without sub-tables: crashes at every operation of splits and joins, before and after they
-/// are recorded, and at some operations in between.
+/// E6: crashes at every operation of splits and joins, before and after these are recorded, and at
+/// some operations in between.
 #[test]
 fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
     let commits = waxing_and_waning();
@@ -246,8 +246,8 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
     println!("{} operations, splits and joins at {changes:?}", whole.operations());
     assert!(changes.iter().all(|changes| changes.len() > 1), "{changes:?}");
 
-    // The numbers of crashes within splits and within joins, by whether the change was there
-    // afterwards.
+    // The numbers of crashes within splits and within joins, apart by whether the change was there
+    // after the crash.
     let mut within = [[0; 2]; 2];
     for crash_at in 1..=whole.operations() {
         let is_within = changes.each_ref().map(|changes| {
@@ -256,7 +256,8 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
         if crash_at % 4 != 0 && is_within == [false, false] {
             continue;
         }
-        // The same seed as the complete run, so that operations are the same up to there.
+        // The same seed as in the complete run, so that the operations up to the crash are the
+        // same.
         let disk = SimDisk::new(0);
         disk.fail_operation(crash_at, Fault::Crash);
         let mut parts_then = 0;
@@ -321,7 +322,7 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
     let inner = &bench.engine.0;
     let (whole, _) = bench.part(1);
     let (mut changes, mut turns) = (0, 0);
-    // Each change leaves a memtable, and no thread flushes here.
+    // Each split or join leaves a memtable, and no thread flushes here.
     while changes < 60 {
         turns += 1;
         assert!(turns < 1000, "{changes} changes only");
@@ -367,8 +368,8 @@ fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     (starts, read(&counts.splits), read(&counts.joins))
 }
 
-/// A sub-table that is written more than all others is split in the middle of its writes, stays
-/// split while they continue, and is joined when writes go elsewhere.
+/// A sub-table that receives most writes is split in the middle of its writes. Its halves stay
+/// apart while the writes go on, and are joined when writes go elsewhere.
 #[test]
 fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let settings = TieredSettings {
@@ -394,7 +395,7 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let (after, more, joins) = bounds(&bench, 1);
     assert!(joins <= 1 && more <= splits + 1, "{starts:?} {after:?}: {splits} {more} {joins}");
 
-    // Another opening does not know the earlier writes, and considers nothing cold.
+    // After an opening, the engine does not know the earlier writes, and considers nothing cold.
     let newest = bench.horizon.stable();
     drop(bench);
     let bench = open_with(Arc::new(disk), settings.clone()).unwrap();
@@ -406,10 +407,10 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     assert_eq!(bounds(&bench, 1).0.len(), after.len(), "it is known by now");
 
     written(&bench, 2, 40, |csn| csn);
-    // Together they are larger than what is joined for its size.
+    // Together they are too large to be joined because of their size alone.
     assert_eq!(parts(&bench, 1).len(), 2, "{after:?} {:?}", bounds(&bench, 1));
 
-    // With one core nothing is split for its heat.
+    // With one core, nothing is split because of its writes.
     let settings = TieredSettings { write_cores: 1, ..settings };
     let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
@@ -417,8 +418,8 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// The engine learns the keys of a flush's writes from tables in memory, and reads no device for
-/// it.
+/// The engine learns the keys of flushed writes from block indexes in memory, and reads no device
+/// for that.
 #[test]
 fn heat_is_noted_without_a_read() {
     for warm_tables in [true, false] {
@@ -434,8 +435,8 @@ fn heat_is_noted_without_a_read() {
     }
 }
 
-/// Appended rows go to the last sub-table, however often it is split, so it is not split for their
-/// heat.
+/// Appended rows go to the last sub-table, however often it is split. So it is not split because of
+/// its writes.
 #[test]
 fn what_is_appended_is_not_split_for_its_heat() {
     let settings = TieredSettings {
@@ -451,8 +452,8 @@ fn what_is_appended_is_not_split_for_its_heat() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// A full compaction that a crash ends keeps what it has recorded. When it is started again, it
-/// continues from there and writes only the rest.
+/// If a crash ends a full compaction, what the compaction has recorded stays. A second full
+/// compaction writes only the rest.
 #[test]
 fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
     let settings = || TieredSettings { subtable_bytes: 500 << 10, ..small() };
@@ -461,7 +462,7 @@ fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
         bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
         written(&bench, 1, 10, |csn| csn * 7919 % 2000);
         assert!(parts(&bench, 1).len() > 3, "{}", parts(&bench, 1).len());
-        // The rows that are merged into all of that.
+        // The rows that are merged into all these.
         let newest = bench.horizon.stable().0;
         for csn in newest + 1..newest + 400 {
             let key = format!("{:06}", csn * 31 % 2000).into_bytes();
@@ -498,7 +499,7 @@ fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
         let found = bench.rows(table(1), KeyRange::ALL, Direction::Forward, newest).unwrap();
         assert_eq!(found, rows);
     }
-    // The first quarter may be all flushes.
+    // The first quarter of the operations may be all flushes.
     assert!(left.windows(2).all(|pair| pair[1] <= pair[0]), "{left:?}");
     assert!(left[3] < left[2] && left[3] * 2 < whole, "{left:?}");
 }

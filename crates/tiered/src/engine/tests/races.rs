@@ -1,11 +1,11 @@
-//! One piece of work in the midst of another, each time at the same point.
+//! Two pieces of background work that meet, always at the same point.
 
 use super::*;
 
 /// DISK-5: while a flush is between its write and its sync, a compaction syncs the same file, and
-/// only that sync reports the failure. The sync of the flush succeeds on the device, but its bytes
-/// are lost. The engine must not claim more commits as persistent than before, regardless of why
-/// the sync failed.
+/// only the compaction's sync reports the failure. The device then reports success for the sync of
+/// the flush, although the bytes of the flush are lost. The engine must not claim more commits as
+/// persistent than before, whatever the reason for the failure.
 #[test]
 fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {
@@ -52,9 +52,9 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     }
 }
 
-/// E6, E8: threads flush, compact, record and reap at the same time, one of them gets a failed
-/// sync, and the machine stops. All commits that the engine claimed as persistent, before or after,
-/// are there.
+/// E6, E8: threads flush, compact, record and reap at the same time. One of them gets a failed
+/// sync, and then the machine stops. All commits that the engine ever claimed as persistent are
+/// there.
 #[test]
 fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     let mut failed = 0;
@@ -100,8 +100,8 @@ fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     assert!(failed > 20, "{failed}");
 }
 
-/// Memtables of different tables are flushed concurrently. Those of one table are flushed one after
-/// another, so newer sub-levels have newer versions.
+/// Memtables of different tables are flushed at the same time. Those of one table are flushed one
+/// after another, so that newer sub-levels have newer versions.
 #[test]
 fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     for tables in [1, 2] {
@@ -147,8 +147,8 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
 }
 
 /// A call that requests flushes leaves them to the background threads, and flushes itself if these
-/// have ended. When it returns success, all is flushed. If something keeps the threads from
-/// flushing, it returns that error.
+/// have ended. When it returns success, everything is flushed. If the threads cannot flush, it
+/// returns their error.
 #[test]
 fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
     let waiting = |bench: &Bench| {
@@ -162,7 +162,7 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         let commits = history(seed, 120);
         let background = (seed % 2 == 0).then(|| bench.engine.start_background(2).unwrap());
         if background.is_none() {
-            // As if background threads existed.
+            // Pretends that there are background threads.
             bench.engine.0.threads.fetch_add(1, Ordering::AcqRel);
         }
         for half in commits.chunks(60) {
@@ -173,7 +173,7 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         }
         let mut batch = WriteBatch::new();
         for number in 0..60 {
-            // More than fits the freed slots.
+            // More than fits into the freed slots.
             let (key, value) = (format!("last{number:02}"), noise(seed << 8 | number, 50_000));
             batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
         }
@@ -191,9 +191,9 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
     }
 }
 
-/// E5: between a thread's read of the stable CSN and its edits, a table is dropped, and another
-/// thread finds that the manifest never had it. The first thread does not record the table then:
-/// no thread would remove it again.
+/// E5: after a thread has read the stable CSN, and before it records its edits, a table is dropped,
+/// and another thread finds that the manifest never had the table. The first thread must not record
+/// the table, because nobody would remove it again.
 #[test]
 fn e5_a_table_that_another_thread_found_dropped_is_not_recorded() {
     let disk = SimDisk::new(1);

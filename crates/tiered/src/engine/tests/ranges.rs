@@ -1,9 +1,9 @@
-//! Range tombstones, by the guarantees of [`crate::ranges`].
+//! Range tombstones: the guarantees of [`crate::ranges`].
 
 use super::faults::extents;
 use super::*;
 
-/// A history with deletions of ranges, each of what an earlier snapshot saw.
+/// A history with range deletions, each of the rows that an earlier snapshot saw.
 pub(super) fn with_ranges(seed: u64, commits: u64) -> Vec<Commit> {
     let mut rng = Rng::new(seed ^ 0x7A9);
     let mut all = history(seed, commits);
@@ -85,8 +85,8 @@ fn range_tombstone_6_a_crash_at_every_operation_loses_no_range_and_brings_nothin
     crash_at_every_operation(&with_ranges(22, 70), small_parts());
 }
 
-/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memory and below: which versions a range hides, and
-/// which commit is reported as a key's newest.
+/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memtables and in extents: which versions a range
+/// tombstone hides, and which commit is reported as a key's newest.
 #[test]
 fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
     for flushed in [false, true] {
@@ -128,8 +128,9 @@ fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
     }
 }
 
-/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices in which everything is hidden are dropped
-/// without being read, and the range with them, but not while a snapshot needs them.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices whose versions are all hidden are dropped
+/// without being read, and then the tombstone is dropped. While a snapshot needs the slices, they
+/// stay.
 #[test]
 fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     let disk = SimDisk::new(1);
@@ -139,7 +140,7 @@ fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     bench.work().unwrap();
     let (slices, before) = (bench.engine.status()[0].levels[2].slices, written(&bench));
     assert!(slices > 4, "{slices}");
-    // Damage everything, so that no block can be read any more.
+    // Damages everything, so that no block can be read from here on.
     for (path, offset, len) in extents(&bench, 1) {
         disk.rot(&path, offset + len / 3, 1);
     }
@@ -158,8 +159,8 @@ fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     verify_clean(&disk);
 }
 
-/// Rows that a range in memory hides take no space on a full disk: those in extents are dropped
-/// before the range is flushed, unless a snapshot needs them. After a crash the log has the range.
+/// On a full disk, rows in extents that a range tombstone in memory hides are dropped before the
+/// tombstone is flushed, unless a snapshot needs them. After a crash, the log has the tombstone.
 #[test]
 fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     for needed in [false, true] {
@@ -186,7 +187,7 @@ fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
         assert_eq!(keys(&bench, 3).len(), if needed { 4000 } else { 0 });
         assert_eq!(keys(&bench, 4), []);
         assert!(needed || disk.used() < used);
-        // The rows' commits are persistent, and the deletion is not.
+        // The rows' commits are persistent, but the deletion is not.
         let persisted = bench.engine.persisted();
         assert_eq!(persisted, Csn(if needed { 2 } else { 3 }));
         drop(bench);
@@ -205,8 +206,8 @@ fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     }
 }
 
-/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: once there are many ranges, partly hidden slices are
-/// merged without the hidden versions, and then the ranges are removed.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: if there are many range tombstones, partly hidden
+/// slices are merged without the hidden versions, and then the tombstones are dropped.
 #[test]
 fn range_tombstone_4_5_many_ranges_end_by_themselves() {
     let disk = SimDisk::new(1);
@@ -231,7 +232,8 @@ fn range_tombstone_4_5_many_ranges_end_by_themselves() {
     verify_clean(&disk);
 }
 
-/// A range over several sub-tables is cut at their bounds, and joined again when they are joined.
+/// A range tombstone over several sub-tables is cut at their bounds, and joined again when they
+/// are.
 #[test]
 fn a_range_over_sub_tables_is_cut_with_them() {
     let disk = SimDisk::new(1);
@@ -248,7 +250,7 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     };
     split(&bench);
     assert_eq!((ranges(&bench), keys(&bench, 3)), (2, left.clone()));
-    // And a range that is in memory when they are split, and one that is added to both halves.
+    // Also a tombstone that is in memory at the split, and one that is added to both halves.
     put(&bench, 4, 0..2000);
     delete(&bench, 5, 500..1500, 4);
     split(&bench);
@@ -269,8 +271,8 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     assert_eq!((ranges(&bench), keys(&bench, 6)), (0, left));
 }
 
-/// RANGE-TOMBSTONE-8: the cost of a commit's ranges grows neither with the square of their number
-/// nor with earlier commits.
+/// RANGE-TOMBSTONE-8: the cost of a commit's range tombstones grows neither with the square of
+/// their number, nor with earlier commits.
 #[test]
 fn range_tombstone_8_many_ranges_cost_what_they_are() {
     let steps = || crate::ranges::tests::STEPS.get();

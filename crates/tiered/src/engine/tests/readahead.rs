@@ -1,10 +1,10 @@
-//! What many gets lack, read ahead of them.
+//! Multi-gets: the missing data of many gets is read ahead of them.
 
 use super::scans::long;
 use super::watched::{Given, Watched};
 use super::*;
 
-/// PREFETCH-1, and E9 for prefetches.
+/// PREFETCH-1, and E9 for multi-gets.
 #[test]
 fn prefetch_1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     for read_ahead in [true, false] {
@@ -40,8 +40,7 @@ fn prefetch_1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     }
 }
 
-/// READAHEAD-4: for any number of gets with missing data, reads in flight take only a part of the
-/// memory.
+/// READAHEAD-4: however many gets miss data, the reads in flight take only a part of the memory.
 #[test]
 fn readahead_4_what_gets_lack_is_read_in_a_part_of_the_memory() {
     let disk = SimDisk::new(5);
@@ -59,7 +58,7 @@ fn readahead_4_what_gets_lack_is_read_in_a_part_of_the_memory() {
         let most = given.reading_most.load(Ordering::SeqCst);
         assert!(most > memory as u64 / 512 && most <= memory as u64 / 128, "{most} of {memory}");
         assert!(bench.engine.0.context.queues.taken_and_fetched().1 > 50);
-        // Also the keys for which there was no room at first.
+        // This includes the keys for which there was no room at first.
         for key in &keys {
             let (access, value) = (Access::MemoryOnly, &mut Vec::new());
             let found = bench.engine.get(table(1), key, Csn(5000), access, value);
@@ -69,7 +68,8 @@ fn readahead_4_what_gets_lack_is_read_in_a_part_of_the_memory() {
     }
 }
 
-/// The long table, opened again on a disk that records the operations of its queues.
+/// The table of [`super::scans::long`], opened again on a disk that records the operations of its
+/// queues.
 fn reopened(budget: &Budget) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>, Arc<Given>) {
     let disk = SimDisk::new(5);
     let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
@@ -82,12 +82,12 @@ fn reopened(budget: &Budget) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>, Arc<Given>) {
     (bench, rows, given)
 }
 
-/// PREFETCH-1, PREFETCH-2: each get finds what it needs, and while it runs, the missing data of
-/// later ones is being read. A caller that stops early leaves a queue that others can use.
+/// PREFETCH-1, PREFETCH-2: each get finds its data in memory, and while it runs, the missing data
+/// of later gets is being read. A caller that stops early leaves a queue that others can use.
 #[test]
 fn prefetch_2_what_later_gets_lack_is_under_way() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));
-    // Not in key order, some twice, and some that do not exist.
+    // Not in key order, some keys twice, and some keys that do not exist.
     let wanted: Vec<Vec<u8>> = (0..300_u64)
         .map(|number| format!("k{:04}", number * 7919 % 2100).into_bytes())
         .flat_map(|key| if key.ends_with(b"3") { vec![key.clone(), key] } else { vec![key] })
@@ -113,8 +113,8 @@ fn prefetch_2_what_later_gets_lack_is_under_way() {
     assert!(bench.engine.gets_ahead(table(7), &keys, Csn(5000)).is_none());
 }
 
-/// PREFETCH-3: a get that is the only one with missing data may need only a part of its block, and
-/// reads it itself.
+/// PREFETCH-3: if only one get misses data, it may need only a part of its block, and reads it
+/// itself.
 #[test]
 fn prefetch_3_what_one_get_lacks_is_left_to_it() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));
@@ -125,7 +125,7 @@ fn prefetch_3_what_one_get_lacks_is_left_to_it() {
     let before = given.reads.load(Ordering::SeqCst);
     assert_eq!(bench.engine.prefetch(table(1), &keys, Csn(5000)), 1);
     assert_eq!(given.reads.load(Ordering::SeqCst), before);
-    // If another get has missing data too, it is read ahead.
+    // If another get misses data too, both are read ahead.
     let (another, _) = &rows[20];
     assert_eq!(bench.engine.prefetch(table(1), &[lone, another], Csn(5000)), 2);
     assert!(given.reads.load(Ordering::SeqCst) > before + 1);

@@ -32,8 +32,8 @@ impl Bench {
     }
 }
 
-/// E12, ASYNC-READ-1, ASYNC-READ-3: regardless of failures, every waker is called, and every reader
-/// gets its row or its failure.
+/// E12, ASYNC-READ-1, ASYNC-READ-3: whatever fails, every waker is called, and every reader gets
+/// its row or its failure.
 #[test]
 fn async_read_1_everybody_is_called_and_finds_its_row() {
     let kinds = [(1, false, false), (2, true, false), (3, true, true), (4, false, true)];
@@ -91,7 +91,7 @@ fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let disk = SimDisk::new(5);
     let (bench, rows) = cold(&disk, 8 << 20, false);
     bench.engine.overlap_reads();
-    // Read the tables, which have the locations of blocks.
+    // Reads the tables first, because they have the locations of blocks.
     for (key, _) in &rows {
         while let Err(error) = bench.look(key, Access::AtHand) {
             assert_eq!(error.kind(), ErrorKind::WouldBlock);
@@ -132,8 +132,8 @@ fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
 }
 
-/// ASYNC-READ-6, E12: reads that are kept for batching are submitted on request, and later if the
-/// system accepts them only then.
+/// ASYNC-READ-6, E12: reads that are collected for a batch are submitted on request. If the system
+/// accepts them only later, they are submitted then.
 #[test]
 fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     let disk = SimDisk::new(6);
@@ -144,7 +144,7 @@ fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
             bench.engine.end_reads();
         }
     };
-    // After this the tables of all extents are in memory, and most blocks are not.
+    // From here on, the tables of all extents are in memory, and most blocks are not.
     rows.iter().step_by(60).for_each(|(key, _)| bring(key));
     let lacking: Vec<_> = rows
         .iter()
@@ -171,7 +171,7 @@ fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
         assert_eq!(called(), 1);
         assert_eq!(bench.look(key, Access::MemoryOnly).unwrap().as_ref(), Some(value));
     }
-    // At most this many reads are gathered without a submission.
+    // At most this many reads are collected before a submission.
     let held = disk.hold_reads();
     let begun = lacking.iter().skip(3).filter(|(key, _)| bench.begin(key, Waker::noop())).count();
     assert!(begun > 16, "{begun}");
@@ -180,9 +180,9 @@ fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     bench.engine.close();
 }
 
-/// ASYNC-READ-1, ASYNC-READ-6: the rest of a partly completed read is submitted by the thread that
-/// takes completed reads. If the system does not accept it, it is kept and reported for the next
-/// submission.
+/// ASYNC-READ-1, ASYNC-READ-6: if a read completes only in part, the thread that takes completed
+/// reads submits the rest. If the system does not accept the rest, it is kept and reported for the
+/// next submission.
 #[test]
 fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     let disk = SimDisk::new(8);
@@ -196,7 +196,7 @@ fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     assert!(bench.begin(last, &waker));
     assert!(engine.submit_reads() && !engine.keeps_reads());
     assert_eq!(called(), 2, "both are over, whatever of them was done at first");
-    // A read whose rest the system does not accept is requested again.
+    // The rest of a read that the system did not accept is requested again.
     while bench.begin(first, &waker) {
         engine.submit_reads();
     }
@@ -216,7 +216,7 @@ fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     assert_eq!(bench.look(&lacks.0, Access::MemoryOnly).unwrap().as_ref(), Some(&lacks.1));
 }
 
-/// Panics when it is called.
+/// A waker that panics when it is called.
 struct Panics;
 
 impl Wake for Panics {
@@ -225,8 +225,8 @@ impl Wake for Panics {
     }
 }
 
-/// ASYNC-READ-1, ASYNC-READ-6: if a panic ends the submission of one queue's reads, those of other
-/// queues are still submitted.
+/// ASYNC-READ-1, ASYNC-READ-6: if a panic ends the submission of one queue's reads, the reads of
+/// other queues are still submitted.
 #[test]
 fn async_read_6_a_panic_keeps_no_other_queue_from_its_device() {
     let disk = SimDisk::new(9);
@@ -281,8 +281,8 @@ impl spillway_base::thread::Pool for Quiet {
     }
 }
 
-/// ASYNC-READ-7: no read is begun for a reader that is alone. A reader that is not alone, or may
-/// not wait, is not affected.
+/// ASYNC-READ-7: no read is begun for a reader that is the only one with work. A reader beside
+/// others, or one that may not wait, is not affected.
 #[test]
 fn async_read_7_who_is_alone_waits_for_the_device() {
     for lone_waits in [true, false] {
@@ -310,8 +310,8 @@ fn async_read_7_who_is_alone_waits_for_the_device() {
     }
 }
 
-/// For planners: the estimate of a range with few keys is small, wherever the keys are, and whether
-/// the index is in memory or not.
+/// The estimate of a range with few keys is small, wherever the keys are, and whether the index is
+/// in memory or not.
 #[test]
 fn an_estimate_of_a_range_is_near_its_keys() {
     let (rows, step) = (30_000_u64, 7_919);

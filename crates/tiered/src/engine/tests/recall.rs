@@ -1,4 +1,4 @@
-//! Gets of who has told nobody of a snapshot (E13).
+//! Recalls: gets at a CSN that is not registered as a snapshot (E13).
 
 use spillway_base::thread;
 
@@ -28,7 +28,7 @@ fn without_rows() -> TieredSettings {
     TieredSettings { row_cache_share: 0.0, ..small() }
 }
 
-/// For cached rows and others, through all changes that hide or replace them.
+/// For rows that are cached and rows that are not, through all changes that hide or replace them.
 #[test]
 fn e13_what_is_recalled_is_what_the_snapshot_sees() {
     for settings in [small(), without_rows()] {
@@ -54,7 +54,7 @@ fn e13_what_is_recalled_is_what_the_snapshot_sees() {
         bench.install(&(Csn(203), batch(&[delete])));
         assert_eq!([202, 203].map(|csn| recalled(&bench, 4, csn)), [is("first"), NONE]);
         assert_eq!(read(8, 203), is("first"));
-        // The table is dropped, and its number is reused.
+        // The table is dropped, and another table gets its number.
         bench.install(&(Csn(204), batch(&[Op::DropTable(table(1))])));
         assert_eq!(recalled(&bench, 8, 204), UNKNOWN);
         flush(&bench);
@@ -65,8 +65,9 @@ fn e13_what_is_recalled_is_what_the_snapshot_sees() {
     }
 }
 
-/// Versions that a flush, a compaction or a range tombstone makes the engine drop are unknown at a
-/// CSN taken before, and known to be gone at a CSN taken since.
+/// A flush, a compaction or a range tombstone makes the engine drop versions. At a CSN that was
+/// taken before, the result is unknown. At a CSN that was taken afterwards, the versions are known
+/// to be gone.
 #[test]
 fn e13_what_was_forgotten_is_not_known() {
     let overwrite = |bench: &Bench| {
@@ -107,8 +108,8 @@ fn e13_what_was_forgotten_is_not_known() {
     }
 }
 
-/// Versions that a sub-table dropped also count as dropped by its halves, and by a sub-table that
-/// it is joined with.
+/// If a sub-table dropped versions, the result is also unknown in its halves, and in a sub-table
+/// that it is joined into.
 #[test]
 fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     let bench =
@@ -131,7 +132,7 @@ fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     }
 }
 
-/// A row found in the row cache counts as a use of the sub-table, and so does one found below it.
+/// A recall counts as a use of the sub-table, whether it finds its row in the row cache or below.
 #[test]
 fn e13_what_is_recalled_is_a_use_and_a_hit() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -155,8 +156,8 @@ fn e13_what_is_recalled_is_a_use_and_a_hit() {
     assert_eq!(recalled(&bench, 7, 200), UNKNOWN);
 }
 
-/// Readers at unregistered snapshots, concurrently with commits, flushes and compactions that drop
-/// what no registered snapshot sees.
+/// Readers at unregistered CSNs run beside commits, flushes and compactions that drop what no
+/// registered snapshot sees.
 #[test]
 fn e13_readers_beside_commits_find_the_newest_of_their_number() {
     const KEYS: u64 = 8;

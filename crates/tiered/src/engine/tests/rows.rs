@@ -1,5 +1,5 @@
-//! The row cache under the engine: reads that it answers see what those see that it does not
-//! (ROW-CACHE-1 to ROW-CACHE-3).
+//! The row cache under the engine: with it, reads see the same versions as without it (ROW-CACHE-1
+//! to ROW-CACHE-3).
 
 use spillway_base::budget::Use;
 
@@ -35,7 +35,7 @@ fn hits(bench: &Bench) -> u64 {
     bench.engine.0.context.rows.as_ref().unwrap().hits_and_misses().0
 }
 
-/// Reads a key until it is in the cache, and returns what the reads found.
+/// Reads a key until it is in the row cache. Returns what the reads found.
 pub(super) fn warm(bench: &Bench, number: u64, snapshot: Csn) -> Option<String> {
     let read = || bench.get(table(1), &key(number), snapshot).unwrap();
     let before = hits(bench);
@@ -83,7 +83,7 @@ fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
     assert_ne!(part.mix.used_for(), used_for, "it is mostly read now");
 }
 
-/// A range tombstone hides rows without naming each. A later row is visible.
+/// A range tombstone hides cached rows without naming them. A later row is visible.
 #[test]
 fn row_cache_3_a_deleted_range_hides_cached_rows() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -109,13 +109,13 @@ fn row_cache_3_a_deleted_range_hides_cached_rows() {
         }
         flush(&bench);
     }
-    // The same once no snapshot sees the old rows, and the tombstone is gone too.
+    // The same after no snapshot sees the old rows, and the tombstone is gone, too.
     bench.horizon.live.lock().clear();
     flush(&bench);
     assert_eq!(warm(&bench, 7, Csn(300)), None);
 }
 
-/// A table's number may be reused later.
+/// Another table may later get the number of a dropped table.
 #[test]
 fn rows_of_a_dropped_table_are_not_found_in_the_next() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -126,7 +126,7 @@ fn rows_of_a_dropped_table_are_not_found_in_the_next() {
     assert_eq!(warm(&bench, 7, Csn(202)), None);
 }
 
-/// A lookup of the newest version reads the sub-table to which commits go.
+/// After a split, a lookup of the newest version reads the sub-table that receives commits.
 #[test]
 fn a_split_hides_no_commit_from_what_comes_in() {
     let settings = TieredSettings { subtables_max: 1, ..small() };
@@ -156,7 +156,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
         memtable_bytes: 256 << 10,
         memtables_bytes: 1 << 20,
         cold_compression: Compression::None,
-        // The keys that are read are adjacent, so the balance would move from rows to blocks.
+        // The keys that are read are adjacent, so the balancer would give the memory to blocks.
         adaptive_share: false,
         ..small()
     };
@@ -183,7 +183,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
     }
     assert!(rows.held_bytes() > 300 << 10 && hits(&bench) > 20_000);
     assert!(most <= budget.limit() + (200 << 10), "{most} of {}", budget.limit());
-    // Even if the rows exceed it for a moment, the next charge gets its memory (BUDGET-2).
+    // Rows may exceed the budget for a moment, but the next charge gets its memory (BUDGET-2).
     drop(budget.charge(Use::Transactions, 64 << 10));
     assert!(budget.used() <= budget.limit());
 }
@@ -196,8 +196,8 @@ fn without_a_share_there_is_no_row_cache() {
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
 }
 
-/// ROW-CACHE-5, ROW-CACHE-7: keys that are read together count as one lookup each, that of their
-/// gets.
+/// ROW-CACHE-5, ROW-CACHE-7: if keys are read together, each key counts as one lookup, which is
+/// that of its get.
 #[test]
 fn row_cache_5_a_look_that_comes_before_gets_is_none() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -217,7 +217,7 @@ fn row_cache_5_a_look_that_comes_before_gets_is_none() {
     assert_eq!(read(), 0);
 }
 
-/// E11: a cached row keeps its form when a compaction writes it in another, until earlier forms are
+/// E11: a cached row keeps its old form when a compaction rewrites the row, until earlier forms are
 /// forgotten.
 #[test]
 fn e11_forms_that_were_cached_are_forgotten() {
@@ -233,9 +233,9 @@ fn e11_forms_that_were_cached_are_forgotten() {
     assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut "), "later ones are cached");
 }
 
-/// E6, E11: rows that files record as persistent keep the form that a compaction gave them, even if
-/// the log still has them. This holds even if the commit itself filled and switched the memtable,
-/// so that its sub-table counts as flushed up to the commit before.
+/// E6, E11: rows that the files record as persistent keep the form that a compaction gave them,
+/// even if the log still has them. This also holds if the commit itself filled and sealed the
+/// memtable, so that its sub-table counts as flushed only up to the commit before.
 #[test]
 fn e6_what_is_persistent_is_not_installed_again() {
     let uncached = || TieredSettings { row_cache_share: 0.0, ..small() };

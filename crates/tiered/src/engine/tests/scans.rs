@@ -1,9 +1,9 @@
-//! Scans that are interrupted, in either direction, against the model.
+//! Scans with interruptions, in both directions, compared with the model.
 
 use super::*;
 
 /// The rows of a scan with all possible interruptions: failing reads, and steps that would wait.
-/// The scan then continues after the last row, which it reports.
+/// After each, a new scan goes on behind the last row, which the interrupted scan reports.
 fn interrupted(
     (bench, disk): (&Bench, &SimDisk),
     range: KeyRange<'_>,
@@ -33,8 +33,8 @@ fn interrupted(
             assert_eq!(error.kind(), kind);
             met[usize::from(fails)] += 1;
         } else if let Ok(count @ 1..) = found {
-            // CURSOR-4, CURSOR-2, CURSOR-3: a failed step has returned no row. Some of the rows are
-            // read, or all, and then again.
+            // CURSOR-2, CURSOR-3, CURSOR-4: a failed step has returned no row. Some rows of the
+            // last batch are read, or all of them, and then again.
             let (looked, before) = (rng.below(count as u64 + 1) as usize, rows.len());
             let mut seen = Vec::new();
             let mut look = |most: usize| {
@@ -68,7 +68,7 @@ fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
         let settings = TieredSettings { gaps: seed % 2 == 0, ..settings };
         let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
         let mut commits = history(seed, 500);
-        // Half of the tables also have range tombstones: rows come one by one there.
+        // Half of the tables also have range tombstones. In these, rows come one by one.
         let ranges = if seed < 2 { 100..500 } else { 0..0 };
         for at in ranges.step_by(150) {
             let low = rng.below(100);
@@ -124,8 +124,8 @@ fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
     assert!(met.iter().all(|times| *times > 100), "{met:?}");
 }
 
-/// One commit may put and delete a key while memtables are switched. Of two sources with the same
-/// CSN, the newer one has the commit's last operation.
+/// One commit puts and deletes a key, and the memtable is switched in between. Of two sources with
+/// the same CSN, the newer source has the commit's last operation.
 #[test]
 fn of_one_commit_in_two_places_the_newer_place_is_right() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -154,7 +154,7 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
     }
 }
 
-/// A table of some hundred blocks, of which few fit the cache.
+/// A table of some hundred blocks, few of which fit the cache.
 pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>) {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
@@ -205,8 +205,8 @@ fn readahead_2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     }
 }
 
-/// READAHEAD-3: dropping a scan in the middle waits for nothing, and the next scan can use the
-/// queue.
+/// READAHEAD-3: a scan that is dropped in the middle waits for nothing, and the next scan can use
+/// its queue.
 #[test]
 fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     let (bench, rows) =
@@ -226,8 +226,8 @@ fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     assert!(used > 20, "{used}");
 }
 
-/// SOURCE-1, SOURCE-2: the blocks that a short scan reads of many sparse runs. It finds all its
-/// rows in both directions.
+/// SOURCE-1, SOURCE-2: which blocks of many sparse runs a short scan reads. It finds all its rows
+/// in both directions.
 #[test]
 fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     let (sparse, rows) = (8, 20_000_u64);
@@ -292,7 +292,8 @@ fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     assert!(reads[0] * 2 < reads[1], "blocks read with range filters and without: {reads:?}");
 }
 
-/// The first scan over rows hidden by a range tombstone passes them by seeks, and finds later rows.
+/// The first scan over rows that a range tombstone hides passes them by seeks, and finds the later
+/// rows.
 #[test]
 fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
     let rows = 20_000_u64;
@@ -348,14 +349,14 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
             walked_by_each.push(walked() - before);
         }
         assert!(walked_by_each.iter().all(|walked| *walked < 100), "{walked_by_each:?} of {rows}");
-        // Later scans have gaps to skip, on both sides of the row.
+        // Later scans know gaps and skip them, on both sides of the row.
         assert!(!gaps || walked_by_each[2..] == [0; 2], "{walked_by_each:?}");
     }
 }
 
-/// Keys whose heads are often equal: with long common prefixes, shorter than a head, or equal
-/// except for zeros at their ends. Each is in some of several layers and deleted in some. The
-/// newest layer decides whether it is a row.
+/// Keys whose heads are often equal: they have long common prefixes, are shorter than a head, or
+/// differ only in zeros at their ends. Each key is in some of several runs, and deleted in some.
+/// The newest of these decides whether it is a row.
 #[test]
 fn layers_merge_by_whole_keys_where_heads_are_equal() {
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -398,7 +399,7 @@ fn layers_merge_by_whole_keys_where_heads_are_equal() {
             }
             commits.push((csn, batch(&ops)));
             bench.install(&commits[1 + layer as usize]);
-            // The last layer stays in the memtable.
+            // The last layer of keys stays in the memtable.
             if layer + 1 < layers {
                 bench.engine.request_persist(csn);
                 bench.work().unwrap();

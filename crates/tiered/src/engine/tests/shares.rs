@@ -1,4 +1,4 @@
-//! What part of the memory rows have, under reads of two kinds (`crate::cache`, BALANCER-1 to
+//! How much of the cache memory rows have, under two kinds of reads (`crate::cache`, BALANCER-1 to
 //! BALANCER-6).
 
 use super::*;
@@ -43,14 +43,14 @@ impl Bench {
     }
 }
 
-/// Gets mostly of few rows, each among others that are not read.
+/// Gets mostly of few rows, each in a block with rows that are not read.
 fn get_some(bench: &Bench, budget: &Budget, rng: &mut Rng, reads: u64) {
     for _ in 0..reads {
         let part = rng.below(1 << 30) as f64 / f64::from(1 << 30);
         let rank = (ROWS as f64).powf(part) as u64;
         let number = rank * 7919 % ROWS;
         assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
-        // BALANCER-4, regardless of the share.
+        // BALANCER-4, whatever the share is.
         assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
     }
 }
@@ -97,7 +97,8 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
         assert!(before >= most / 10 * 8, "{before} of {most} before the flush");
         bench.engine.request_persist(bench.horizon.stable());
         bench.work().unwrap();
-        // The blocks of the compacted extents left the cache with them. Misses refill their memory.
+        // The blocks of the compacted extents have left the cache with these extents. Misses fill
+        // their memory again.
         get_some(&bench, &budget, &mut rng, 2000);
         scan_some(&bench, &budget, &mut rng, 25);
         let most = budget.limit() - budget.used_for(spillway_base::budget::Use::Memtables);
@@ -106,8 +107,8 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     }
 }
 
-/// BUDGET-1, BLOCK-CACHE-4: memory that evicted blocks free is available to other uses, even if it
-/// is still charged.
+/// BUDGET-1, BLOCK-CACHE-4: memory of evicted blocks is available to other uses, even if it is
+/// still charged.
 #[test]
 fn a_charge_that_may_be_refused_has_what_blocks_give() {
     let (bench, budget) = larger_than_memory(false);
@@ -143,7 +144,7 @@ fn balancer_1_the_share_follows_what_is_asked_for() {
 }
 
 /// BALANCER-6: when all rows are read with equal frequency, only a sample of the rows is
-/// considered. The share does not move meanwhile, and the sample detects rows that are read often
+/// considered. Meanwhile the share does not move. The sample shows when some rows are read often
 /// again, however little rows were worth before.
 #[test]
 fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
@@ -170,7 +171,7 @@ fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
     assert!(asked.count() < 50_000);
 }
 
-/// Without the mechanism, the share is that of the settings.
+/// If the share may not move, it stays that of the settings.
 #[test]
 fn a_share_that_does_not_follow_stays() {
     let (bench, budget) = larger_than_memory(false);

@@ -1,4 +1,4 @@
-//! The reported space is the space that is used.
+//! The space that the engine reports is the space that its data takes.
 
 use super::tiers::{fast_and_hdd, open_tiers, persist};
 use super::*;
@@ -8,8 +8,8 @@ use crate::inspect::{Inspection, LevelSpace, Offline, TableSpace};
 use crate::picker::CompactionKind;
 use crate::space::DeviceClass;
 
-/// Checks the reported space against the slots in use and the extents' own accounts. Returns the
-/// dead bytes.
+/// Checks the reported space against the slots in use, and against the live bytes of each extent.
+/// Returns the dead bytes.
 fn check_space(bench: &Bench) -> u64 {
     let told = bench.engine.space();
     let on: Vec<_> = told.iter().map(TableSpace::on_devices).collect();
@@ -29,7 +29,7 @@ fn check_space(bench: &Bench) -> u64 {
         let live: u64 = space.levels.iter().map(|level| level.block_bytes).sum();
         assert!(live + on.dead_bytes + on.slack_bytes <= on.slot_bytes, "{space:?}");
         assert!(space.newest_bytes() <= space.payload_bytes());
-        // Nothing is reported twice or left out, neither by levels nor by sub-tables.
+        // No level and no sub-table is reported twice or left out.
         let of_levels =
             |figure: fn(&LevelSpace) -> u64| space.levels.iter().map(figure).sum::<u64>();
         assert_eq!(of_levels(|level| level.slot_bytes), on.slot_bytes);
@@ -132,8 +132,8 @@ fn a_folder_is_told_of_as_its_engine_was() {
     assert!(Offline::open(&disk, Path::new("/nothing")).unwrap().is_none());
 }
 
-/// The reported compactions agree with the counters, and the newest is last. The memory that keeps
-/// them is bounded.
+/// The reported compactions agree with the counters, with the newest last. The memory of the report
+/// is bounded.
 #[test]
 fn the_newest_compactions_are_told_of() {
     let disk = SimDisk::new(29);
@@ -207,7 +207,7 @@ fn the_size_of_a_table_follows_its_rows() {
     let space = bench.engine.space().remove(0).on_devices();
     assert_eq!(whole.used_bytes + whole.free_bytes, space.slot_bytes);
     assert!(whole.used_bytes >= 500 * 200);
-    // Tombstones that were not yet merged with what they hide do not count as rows.
+    // Tombstones that are not merged yet with the rows that they hide do not count as rows.
     change(0, 200, false);
     bench.engine.flush_all().unwrap();
     assert_eq!(bench.engine.size(id).rows, 300);
@@ -217,8 +217,8 @@ fn the_size_of_a_table_follows_its_rows() {
     assert!(less.used_bytes < whole.used_bytes);
 }
 
-/// The report counts all slots in use. Its dead bytes are those that the extents' own accounts
-/// leave. Once all is merged, its newest versions are those of a model.
+/// The report counts all slots in use. Its dead bytes agree with the live bytes of the extents.
+/// Once all data is merged, the newest versions in the report are those of a model.
 #[test]
 fn space_is_told_to_the_byte() {
     let disk = SimDisk::new(7);
@@ -258,9 +258,9 @@ fn space_is_told_to_the_byte() {
     assert_eq!(amplification.unwrap().value, (all - free) as f64 / newest as f64);
 }
 
-/// Settled rows are on the slow tier and new ones on the fast tier. The report says for each how
-/// many bytes of keys and values it has, and how many of them are newest versions. It counts the
-/// settled rows as replaced only once they are merged.
+/// Settled rows are on the slow tier, and new rows on the fast tier. For each tier, the report says
+/// how many bytes of keys and values it has, and how many of these are newest versions. Settled
+/// rows count as replaced only once they are merged.
 #[test]
 fn each_tier_is_told_what_it_has_of_keys_and_values() {
     let disk = SimDisk::new(37);

@@ -1,5 +1,5 @@
-//! Versions that were kept for a snapshot's sake do not outlive it for long, although nothing else
-//! is written.
+//! Versions that were kept only for a snapshot are dropped soon after the snapshot has ended,
+//! although nothing else is written.
 
 use super::*;
 
@@ -32,9 +32,9 @@ fn versions(bench: &Bench) -> u64 {
     bench.engine.status()[0].levels.iter().map(|level| level.versions).sum()
 }
 
-/// In each table all or some rows were rewritten while a snapshot was live. While the snapshot
-/// lives, it can read, and no compaction tries in vain to save space. Afterwards, extents shrink to
-/// the ceiling, even with scattered versions in the levels above.
+/// In each table, all or some rows were rewritten while a snapshot was live. While the snapshot
+/// lives, it can read its versions, and no compaction tries in vain to save space. Afterwards,
+/// extents shrink to the ceiling, even if versions are scattered over the levels above.
 #[test]
 fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
     // One row in `every` is written, `times` times.
@@ -72,7 +72,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
         }
         let level0 = bench.engine.status()[0].sublevels;
         assert_eq!(level0, u64::from(above));
-        // At most once for each extent, a compaction finds that nothing can be done.
+        // At most once for each extent, a compaction finds that it can drop nothing.
         bench.work().unwrap();
         let full = used_bytes(&bench);
         assert!(full > 1.25 * before, "{full} bytes, {before} before");
@@ -87,7 +87,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
         let after = used_bytes(&bench);
         let told = format!("every {every}, {times} times: {before}, {full}, then {after} bytes");
         println!("{told}, after {} self-majors", self_majors(&bench) - tried);
-        // A few extents do not matter.
+        // A few extents more are allowed.
         assert!(after < 1.25 * before + 5.0 * f64::from(128 << 10), "{told}");
         assert!(versions(&bench) < ROWS + updated / 2 + 8, "{told}");
         assert!(self_majors(&bench) > tried);
@@ -96,7 +96,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
             let csn = if row % every as u64 == 0 { newest } else { 2 };
             assert!(read(100, row) == value(csn, row), "row {row}, {told}");
         }
-        // After that nothing is left to do.
+        // After that, no work is left.
         let ended = self_majors(&bench);
         bench.work().unwrap();
         assert_eq!(self_majors(&bench), ended);

@@ -1,5 +1,5 @@
 //! An inspection of a closed engine's folder reports the temperatures and compactions that the
-//! engine knew, and nothing else depends on them.
+//! engine knew. Nothing else depends on these statistics.
 
 use spillway_base::budget::Use;
 use spillway_storage::OpenMode;
@@ -54,7 +54,7 @@ fn offline(disk: &SimDisk) -> Inspection {
     Offline::open(&disk, &dir()).unwrap().unwrap().inspect()
 }
 
-/// Compares all that is reported of slices, with their temperatures, and of compactions.
+/// Compares everything that is reported of slices, with their temperatures, and of compactions.
 fn check_same(closed: &Inspection, told: &Inspection) {
     assert_eq!(closed.compactions, told.compactions);
     assert_eq!(closed.tables.len(), told.tables.len());
@@ -95,8 +95,8 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     drop(again);
     check_same(&offline(&disk), &told);
 
-    // Nothing is known of later extents: here the process is killed, and only the temperatures of
-    // new extents are missing.
+    // The statistics know nothing of later extents. Here the process is killed, so only the
+    // temperatures of new extents are missing.
     let killed = reopened(&disk);
     rewritten(&killed, 4, 0..400);
     drop(killed);
@@ -107,12 +107,12 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
 }
 
 /// Numbers of extents that no edit recorded are assigned again after a crash. The statistics must
-/// not apply to those.
+/// not apply to the new extents.
 #[test]
 fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     let disk = SimDisk::new(44);
     let bench = used(&disk);
-    // A running compaction has taken numbers when the snapshot is written.
+    // When the snapshot is written, a running compaction has taken numbers.
     bench.engine.0.next_extent.fetch_add(1000, Ordering::Relaxed);
     bench.engine.0.note();
     drop(bench);
@@ -122,7 +122,7 @@ fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     assert!(temperatures(&offline(&disk)).iter().all(Option::is_none));
 }
 
-/// If there is no memory to make it, it is not written, and the earlier file stays.
+/// If there is no memory to make a snapshot, none is written, and the earlier file stays.
 #[test]
 fn what_there_is_no_memory_for_is_not_put_down() {
     let disk = SimDisk::new(45);
@@ -141,8 +141,8 @@ fn what_there_is_no_memory_for_is_not_put_down() {
     assert!(offline(&disk).compactions.unwrap().len() > told.compactions.unwrap().len());
 }
 
-/// Background threads write it after a while, if there is something new. Without background threads
-/// it is never written.
+/// Background threads write a snapshot after a while, if there is something new. Without background
+/// threads, none is written before the engine closes.
 #[test]
 fn the_recent_past_is_put_down_now_and_then() {
     let disk = SimDisk::new(42);
@@ -165,8 +165,8 @@ fn the_recent_past_is_put_down_now_and_then() {
     inner.threads.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Every operation of writing it fails once, in each way. The engine continues, and the folder has
-/// the old statistics or the new ones.
+/// Every operation of writing a snapshot fails once, in each way. The engine goes on, and the
+/// folder has the old statistics or the new ones.
 #[test]
 fn what_cannot_be_put_down_changes_nothing() {
     for fault in [Fault::Io, Fault::ShortWrite, Fault::Full, Fault::Crash] {
@@ -208,8 +208,8 @@ fn what_cannot_be_put_down_changes_nothing() {
     }
 }
 
-/// The file may have any contents, or be missing: the folder stays sound, opens, and an inspection
-/// reports the rest.
+/// Whatever the file contains, or if it is missing, the folder is sound and opens, and an
+/// inspection reports the rest.
 #[test]
 fn a_file_of_the_recent_past_that_is_torn_is_none() {
     let disk = SimDisk::new(44);

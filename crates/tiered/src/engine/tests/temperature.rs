@@ -1,5 +1,4 @@
-//! Hot slices stay in upper levels, slices that have cooled go down, and no work falls behind for
-//! it.
+//! Hot slices stay in upper levels, and slices that have cooled go down. Neither delays other work.
 
 use std::ops::Range;
 
@@ -13,7 +12,8 @@ use crate::view::View;
 
 const ROWS: u64 = 4000;
 
-/// The target of Level1 is one of four megabytes, and it is cheaper to read.
+/// The target of Level1 is one of the table's four megabytes. Reads of Level1 are cheaper than
+/// reads of Level2.
 fn tiny() -> TieredSettings {
     TieredSettings {
         memtable_bytes: 128 << 10,
@@ -23,8 +23,8 @@ fn tiny() -> TieredSettings {
         cold_compression: Compression::Lz4,
         subtable_bytes: 1 << 30,
         manifest_bytes: 1 << 20,
-        // The row cache would serve rows that are read often, so they would not be read from
-        // extents.
+        // Without a row cache, because it would serve the rows that are read often, and their
+        // blocks would count no reads.
         row_cache_share: 0.0,
         ..small()
     }
@@ -81,7 +81,7 @@ fn slices(bench: &Bench) -> Vec<(Place, Arc<Slice>)> {
     places.places().map(|(place, slice)| (place, slice.clone())).collect()
 }
 
-/// The number of some rows that have a version in Level1.
+/// How many of these rows have a version in Level1.
 fn in_level1(bench: &Bench, rows: &Range<u64>) -> usize {
     let levels = bench.part(1).1.view().levels.clone();
     let mut value = Vec::new();
@@ -123,8 +123,8 @@ fn a_hot_range_stays_in_level1_while_the_rest_sinks_and_sinks_once_it_has_cooled
     assert!(hot > 2 * without[0][0] && warmed > 2 * without[1][1], "{figures}");
 }
 
-/// When an extent goes down, its hot part stays: those blocks are not copied, and the rest is in
-/// Level2.
+/// When a cold extent goes down, its hot part stays in Level1 without being copied, and the rest
+/// goes to Level2.
 #[test]
 fn the_hot_part_of_a_cold_extent_stays() {
     let disk = SimDisk::new(2);

@@ -1,4 +1,4 @@
-//! Extents on devices of several classes, and on their way between them.
+//! Extents on devices of several classes, and their moves between these.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) fn open_tiers(disk: &SimDisk, tiers: Vec<Tier>) -> Result<Bench> {
     open_with(Arc::new(disk.clone()), settings)
 }
 
-/// Bytes in use of each class that has any.
+/// The bytes in use on each class that has any.
 pub(super) fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
     let all = bench.engine.0.space.bytes_by_class().into_iter();
     all.map(|of| (of.class, of.all - of.free)).filter(|(_, used)| *used > 0).collect()
@@ -54,7 +54,7 @@ pub(super) fn last(commits: &[Commit]) -> Csn {
     commits.last().unwrap().0
 }
 
-/// EXTENT-MOVE-1: a history in which tiers are added, changed and removed reads as the model.
+/// EXTENT-MOVE-1: tiers are added, changed and removed during a history, and it reads as the model.
 #[test]
 fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
     let disk = SimDisk::new(1);
@@ -111,15 +111,15 @@ fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
         verify_clean(&disk);
     }
     assert!(moved > 10, "{moved}");
-    // They were empty, so they are not tiers any more.
+    // These folders were empty, so they are no tiers any more.
     drop(open_tiers(&disk, vec![]).unwrap());
     let files = disk.files();
     let data = |dir: &str| files.iter().filter(|(path, _)| path.starts_with(dir)).count();
     assert_eq!(["/fast", "/hdd", "/ssd"].map(data), [1, 1, 1], "{files:?}");
 }
 
-/// EXTENT-MOVE-2: after a crash at any operation of opening with tiers and moving the extents, all
-/// rows are there, and no other slots are used.
+/// EXTENT-MOVE-2: after a crash at any operation of opening with tiers and of moving the extents,
+/// all rows are there, and only the slots of extents are in use.
 #[test]
 fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);
@@ -161,7 +161,7 @@ fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_a
     }
 }
 
-/// A reader of an extent that moves continues in the old place. When it ends, the old slots are
+/// A reader of an extent that moves goes on in the old slots. When the reader ends, these slots are
 /// free.
 #[test]
 fn a_scan_goes_on_in_the_old_place() {
@@ -189,8 +189,8 @@ fn a_scan_goes_on_in_the_old_place() {
     nothing_is_lost(&bench);
 }
 
-/// EXTENT-MOVE-3: a damaged extent is not copied, the status of its table reports it, and the
-/// others are moved.
+/// EXTENT-MOVE-3: a damaged extent is not copied, and the status of its table reports the damage.
+/// The other extents are moved.
 #[test]
 fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     let disk = SimDisk::new(4);

@@ -1,4 +1,5 @@
-//! Scans that leap over what others found without a row: the same rows, for less.
+//! Scans that skip the gaps that earlier scans found: they return the same rows, and pass fewer
+//! tombstones.
 
 use super::*;
 use crate::tombstone_skip::Figures;
@@ -32,7 +33,7 @@ fn figures(bench: &Bench) -> &Figures {
     &bench.engine.0.gap_figures
 }
 
-/// The first row in a direction, and the number of tombstones that were passed before it.
+/// The first row in a direction, and the number of tombstones that the scan passed before it.
 fn poll(bench: &Bench, direction: Direction, snapshot: u64) -> (Option<Vec<u8>>, u64) {
     let before = figures(bench).walked.load(Ordering::Relaxed);
     let (all, snapshot) = (KeyRange::ALL, Csn(snapshot));
@@ -70,8 +71,8 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
-/// TOMBSTONE-SKIP-5: another poller with a later snapshot published the grown gap before this one
-/// reads.
+/// TOMBSTONE-SKIP-5: another poller with a later snapshot publishes the grown gap before this
+/// poller reads.
 #[test]
 fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     let bench = with_rows(small(), 0..3000);
@@ -90,7 +91,7 @@ fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0));
 }
 
-/// A scan does not search for a gap at each tombstone, so it passes a few of them one by one.
+/// A scan does not look for a gap at each tombstone, so it passes a few tombstones one by one.
 #[test]
 fn who_comes_to_a_gap_from_tombstones_leaps_soon() {
     for before in [1, 7, 8, 20, 63] {
@@ -121,7 +122,7 @@ fn without_gaps_each_poll_walks_over_all() {
     assert_eq!(figures(&bench).published.load(Ordering::Relaxed), 0);
 }
 
-/// In key order and against it; the gap serves both.
+/// The same gap serves scans in both directions.
 #[test]
 fn a_gap_is_leapt_over_in_both_directions() {
     for first in [Direction::Forward, Direction::Backward] {
@@ -141,7 +142,7 @@ fn a_gap_is_leapt_over_in_both_directions() {
         assert_eq!(keys(now.0), (now.1.clone(), 400));
         assert_eq!(keys(now.0), (now.1.clone(), 0));
         assert_eq!(keys(then.0), (then.1.clone(), 0));
-        // Scans that begin in the gap, end in it, or lie completely in it.
+        // Scans that begin in the gap, end in it, or lie inside it.
         for (start, end, rows) in [(200, 510, 10), (90, 300, 10), (200, 300, 0)] {
             let (start, end) = (key(start), key(end));
             for direction in [Direction::Forward, Direction::Backward] {
@@ -167,8 +168,8 @@ fn a_row_that_is_put_into_a_gap_is_found_and_what_is_beside_it_leapt_over() {
     assert_eq!(forward(&bench, 5), (Some(key(900)), 0), "they are one again");
 }
 
-/// Commits are installed in any order, so a commit that a snapshot does not see may be installed
-/// when the snapshot's scan finds no row.
+/// Commits are installed in any order. So a commit above a snapshot may already be installed when a
+/// scan of the snapshot finds no row.
 #[test]
 fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     for flushed in [false, true] {
@@ -185,8 +186,8 @@ fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     }
 }
 
-/// An insertion that entered a sub-table's memtable before a split ends after it, and cuts gaps of
-/// the old sub-table, which is no longer read.
+/// An insertion enters a sub-table's memtable before a split and ends after it. It cuts gaps of the
+/// old sub-table, which is no longer read.
 #[test]
 fn an_insertion_that_a_split_overtakes_is_in_no_gap() {
     let bench = with_rows(small(), 0..0);
@@ -232,12 +233,12 @@ fn a_device_is_not_waited_for_behind_a_gap() {
     assert_eq!(cursor.key(), key(2901));
 }
 
-/// Commits of several threads, which are numbered in one order and installed in any order, and
+/// Commits of several threads, which get CSNs in one order and are installed in any order, and
 /// snapshots at the installed prefix.
 struct Shared {
     bench: Bench,
     history: Mutex<History>,
-    /// Commits that are installed beyond the prefix.
+    /// Commits that are installed above the prefix.
     done: Mutex<std::collections::BTreeSet<u64>>,
     /// The number of scans with the right result.
     checks: AtomicUsize,
@@ -316,9 +317,9 @@ impl Shared {
 
 const KEYS: u64 = 1000;
 
-/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: rows are inserted into gaps while these are found, widened,
-/// cut and leapt over. Every scan returns what its snapshot sees, in both directions, through
-/// switches, flushes, compactions, splits and joins.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: rows are inserted into gaps while scans find, widen, cut and
+/// skip these gaps. Every scan returns what its snapshot sees, in both directions, through switches
+/// of memtables, flushes, compactions, splits and joins.
 #[test]
 fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
     for seed in 0..4 {

@@ -1,5 +1,5 @@
-//! What verification finds of a folder whose record is not true: lost and leaked extents, and
-//! slices that are not where they should be.
+//! What verification finds in a folder whose manifest is wrong: lost and leaked extents, and slices
+//! that are not where they should be.
 
 use super::*;
 use crate::extent_meta::{ExtentId, ExtentMeta};
@@ -16,7 +16,7 @@ fn folder() -> SimDisk {
     disk
 }
 
-/// The first finding in a folder whose manifest was changed by `change`.
+/// The first finding in a folder, after `change` has changed its manifest.
 fn found(disk: &SimDisk, change: impl FnOnce(&mut State)) -> (SimDisk, crate::Finding) {
     let disk = disk.fork();
     let (mut state, slot_bytes) = crate::manifest::read(&disk, &dir()).unwrap().unwrap();
@@ -96,9 +96,9 @@ fn an_extent_that_is_nowhere_or_in_the_place_of_another_is_found() {
         put(state, 1, one, run);
     });
     assert!(missing.contains("77"), "{missing}");
-    // A slot with two owners.
+    // One slot has two owners.
     change(&|state, one, other| put(state, 2, other, slots(state, 1, one)));
-    // Two extents with swapped places.
+    // Two extents have each other's location.
     let swapped = change(&|state, one, other| {
         let (first, second) = (slots(state, 1, one), slots(state, 2, other));
         put(state, 1, one, second);
@@ -119,7 +119,7 @@ fn a_slice_that_is_not_what_was_recorded_is_found() {
     assert!(finding.error.to_string().contains("is not what was recorded"), "{finding:?}");
 }
 
-/// A missing file is found too, and intact extents are still read.
+/// A missing file is found, too, and intact extents can still be read.
 #[test]
 fn a_data_file_that_is_gone_is_found() {
     let disk = folder();

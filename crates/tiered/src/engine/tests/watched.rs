@@ -1,4 +1,4 @@
-//! A disk that tells what its queues are given.
+//! A disk that records the operations that its queues are given.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ use super::*;
 pub(super) struct Given {
     pub(super) reads: AtomicU64,
     pub(super) in_flight: AtomicU64,
-    /// Reads that wait to be submitted together.
+    /// The number of reads that wait to be submitted together.
     pub(super) kept: AtomicU64,
     /// Bytes that are being read.
     reading: AtomicU64,
-    /// The most bytes that were being read at once.
+    /// The most bytes that were being read at the same time.
     pub(super) reading_most: AtomicU64,
-    /// At each merge of blocks, the number of reads begun and of operations in flight.
+    /// For each merge of blocks, the number of reads begun, and of operations in flight.
     pub(super) at_merges: Mutex<Vec<(u64, u64)>>,
 }
 
 /// A disk that records the operations of its queues.
 pub(super) struct Watched(pub(super) SimDisk, pub(super) Arc<Given>);
 
-/// A queue of the disk, with the bytes of each read. If it gathers, reads are not in flight before
-/// they are submitted.
+/// A queue of the disk, with the bytes of each read. If the queue collects reads, they are not in
+/// flight before they are submitted.
 struct WatchedQueue {
     queue: Box<dyn IoQueue>,
     given: Arc<Given>,
@@ -93,7 +93,8 @@ impl IoQueue for WatchedQueue {
         self.kept > 0 || self.queue.keeps()
     }
 
-    /// With operations in flight it submits nothing, like a queue that finds a completed operation.
+    /// Submits nothing while operations are in flight, like a queue that finds a completed
+    /// operation.
     fn wait(&mut self) -> Option<Completion> {
         if self.handed_over == 0 {
             self.hand_over_kept();

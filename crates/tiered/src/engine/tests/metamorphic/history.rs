@@ -1,20 +1,20 @@
-//! What happens.
+//! Histories: the steps of a metamorphic run, which are the same under all settings.
 
 use super::super::*;
 
 /// A step of a history, which does not depend on the settings.
 pub(super) enum Step {
     Commit(WriteBatch),
-    /// A reader takes the present snapshot.
+    /// A reader takes the current snapshot.
     Hold,
     /// The oldest reader ends.
     Release,
-    /// A scan of all or some keys, and lookups, at the newest state or at a held snapshot.
+    /// A scan of all or some keys, and lookups, at the newest commit or at a held snapshot.
     Read {
         held: Option<u64>,
         seed: u64,
     },
-    /// Some adjacent rows are read repeatedly, beginning with this one.
+    /// Some adjacent rows are read repeatedly, from this row on.
     Favour(u64),
     /// A scan begins, and pauses after some rows.
     Begin {
@@ -32,7 +32,7 @@ pub(super) enum Step {
     Join(u64),
     /// A backup begins.
     Pin,
-    /// The oldest begun backup is read, regardless of later steps, and restored.
+    /// The backup that was begun first is read, with the state of its beginning, and restored.
     Restore,
     Open {
         crash: bool,
@@ -61,8 +61,8 @@ struct Values {
 }
 
 impl Values {
-    /// In half of the histories values are short, so that a block has many of them and memtables
-    /// lend them.
+    /// In half of the histories values are short, so that a block has many of them, and memtables
+    /// return several rows at once.
     fn of(seed: u64, slot_bytes: u64) -> Values {
         match seed / 2 % 2 {
             0 => Values { most: 1500, largest: 2 * slot_bytes },
@@ -94,8 +94,8 @@ fn value_of(rng: &mut Rng, values: &Values) -> Vec<u8> {
     }
 }
 
-/// A history. Tables 1 and 2 always exist; a third is dropped and created again under another
-/// number.
+/// A history. Tables 1 and 2 always exist. A third table is repeatedly dropped, and created again
+/// under another number.
 pub(super) fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
     let created: Vec<Op<'_>> = (1..=3).map(|number| Op::CreateTable(table(number))).collect();
     let mut steps = vec![Step::Commit(batch(&created))];
@@ -211,7 +211,7 @@ impl Author {
         self.commit(batch(&[Op::DropTable(table(dropped)), Op::CreateTable(table(self.third))]))
     }
 
-    /// Changes of adjacent rows, which leave the rows around them where they are.
+    /// Changes adjacent rows, so that the rows around them stay where they are.
     fn neighbours(&mut self) -> Step {
         let mut batch = WriteBatch::new();
         let (first, delete) = (self.rng.below(KEYS), self.rng.chance(1, 4));

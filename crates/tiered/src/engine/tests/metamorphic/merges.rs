@@ -1,16 +1,16 @@
-//! Merges that are done in two ways.
+//! Merges that two executors do, to compare their results.
 
 use super::super::*;
 use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};
 use crate::offload::BuiltBlock;
 
-/// The results of merging the same task in two ways. If the accelerator reported a difference as an
-/// error, the engine would merge on its own (OFFLOAD-3), so this keeps the difference.
+/// The results of merging the same tasks in two ways. This records a difference, because the engine
+/// would hide it: after an error of the accelerator, the engine merges on its own (OFFLOAD-3).
 #[derive(Clone, Default)]
 pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
 
 impl Merges {
-    /// The number of merges with equal results since the last call. Fails if any differed.
+    /// The number of merges with equal results since the last call. Panics if any results differed.
     pub(super) fn compared(&self) -> u64 {
         let (alike, differs) = std::mem::take(&mut *self.0.lock());
         assert!(differs.is_none(), "OFFLOAD-1: {differs:?}");

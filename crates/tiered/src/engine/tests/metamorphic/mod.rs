@@ -1,10 +1,11 @@
-//! One history over many settings: every read answers as the model does, and so the same under all
-//! of them.
+//! Metamorphic tests: one history runs under many settings. Every read must return the result of a
+//! model, and so the same result under all settings.
 //!
-//! A history says what is written and what is asked, and when a table is worked on, split, joined,
-//! closed or crashed. It says nothing of how: sizes, levels, reuse, codings, tiers, threads and the
-//! order of compactions are a [`Variation`], and another one after each opening. `SPILLWAY_SEED`
-//! says which histories are run, `SPILLWAY_ROUNDS` how many.
+//! A history says what is written and read, and when sub-tables are compacted, split or joined, and
+//! when the engine is closed or crashes. It does not depend on the settings. Sizes, levels, reuse,
+//! codings, tiers, threads and the order of compactions are those of a random [`Variation`], which
+//! changes at each opening. `SPILLWAY_SEED` selects the histories, and `SPILLWAY_ROUNDS` their
+//! number.
 
 mod history;
 mod merges;
@@ -22,13 +23,13 @@ use crate::source::met;
 /// The runs of each history.
 const RUNS: u64 = 3;
 
-/// The events that occurred, over all runs.
+/// The events that have occurred, over all runs.
 #[derive(Default, Debug)]
 struct Seen {
     /// The engines' counters.
     counters: BTreeMap<&'static str, f64>,
     dictionaries: usize,
-    /// The number of merges that were done in two ways.
+    /// The number of merges that two executors did.
     compared: u64,
     reads: u64,
     openings: u64,
@@ -37,7 +38,7 @@ struct Seen {
 
 /// Metrics that may stay zero: waits, which do not occur here; events that need a full device or a
 /// larger row cache; hot slices that stay, which with so few reads depends on the speed of threads
-/// (`temperature` covers that); and merges that differ.
+/// (`temperature` tests them); and merges with different results.
 const NOT_COUNTED: [&str; 6] = [
     REFUSED,
     "tiered_kept_bytes_total",

@@ -1,4 +1,4 @@
-//! What there is at each commit.
+//! The model: which rows there are at each commit.
 
 use std::collections::VecDeque;
 

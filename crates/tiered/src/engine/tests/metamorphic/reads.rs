@@ -1,4 +1,4 @@
-//! The reads of a run, which must give the model's results.
+//! The reads of a run. Each must return the model's result.
 
 use std::task::Waker;
 
@@ -32,7 +32,7 @@ impl Run<'_> {
             let from = KeyRange::new(&start, None);
             let range = [KeyRange::ALL, some, from][rng.below(3) as usize];
             for direction in [Direction::Forward, Direction::Backward] {
-                // CURSOR-1: one by one, or several at once.
+                // CURSOR-1: rows are taken one by one, or several at once.
                 let most = [1, 2, 7, 1000][rng.below(4) as usize];
                 self.walk(id, range, direction, snapshot, most);
             }
@@ -82,8 +82,8 @@ impl Run<'_> {
         assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
     }
 
-    /// Looks keys up in one of three ways: one after the other, with a readahead for all of them,
-    /// or with asynchronous reads.
+    /// Looks keys up in one of three ways: one after the other, with a multi-get's readahead, or
+    /// with asynchronous reads.
     fn look_up(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn, way: u64) {
         match way {
             0 => {}
@@ -99,10 +99,10 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the missing data of keys asynchronously until it is in memory (E12).
+    /// Reads the missing data of keys asynchronously until their gets need no device (E12).
     fn read_beside(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn) {
         let engine = &self.bench.engine;
-        // A small cache may evict again what was read.
+        // A small cache may evict what was read before it is used.
         for _ in 0..20 {
             let lacking = keys.iter().filter(|key| !self.is_at_hand(id, key, snapshot));
             let begin = |key: &&Vec<u8>| engine.begin_read(id, key, snapshot, Waker::noop());
@@ -113,7 +113,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a read that waits for no device succeeds. It must then return the model's result.
+    /// Whether a get that may not wait for a device succeeds. If it does, it must return the
+    /// model's result.
     fn is_at_hand(&self, id: TableId, key: &[u8], snapshot: Csn) -> bool {
         let mut value = Vec::new();
         match self.bench.engine.get(id, key, snapshot, Access::AtHand, &mut value) {
@@ -159,7 +160,7 @@ fn go_on(history: &History, begun: &mut Begun, most: usize) {
         history.rows(id, KeyRange::ALL, direction, snapshot).into_iter().skip(begun.given);
     let mut left = most;
     while left > 0 {
-        // One by one and several at once, in turn (CURSOR-1, CURSOR-2).
+        // Takes rows one by one and several at once, in turn (CURSOR-1, CURSOR-2).
         let most = left.min([1, 3, 40][begun.given % 3]);
         let rows = match most {
             1 => usize::from(begun.cursor.next(Access::Blocking).unwrap()),

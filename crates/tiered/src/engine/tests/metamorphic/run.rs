@@ -1,4 +1,4 @@
-//! One run of a history.
+//! One run of a history under random settings.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(super) struct Run<'a> {
     pub(super) history: History,
     pub(super) held: VecDeque<Csn>,
     pub(super) begun: VecDeque<Begun>,
-    /// The pins, each with the newest commit at that time.
+    /// The pins, each with the newest commit when it was taken.
     pins: VecDeque<(Pin, Csn)>,
     pub(super) seen: &'a mut Seen,
 }
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads rows often, so that they stay in Level1 while those around them go down.
+    /// Reads rows often, so that they stay in Level1 while the rows around them go to Level2.
     fn favour(&self, first: u64) {
         self.read_again_and_again(first);
         let table = self.bench.part(1).0;
@@ -158,14 +158,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Registers the snapshots of all readers as live. Some are used for reads before they are
+    /// Registers the snapshots of all readers as live. Some of them read before their snapshot is
     /// stable.
     fn tell(&self) {
         *self.bench.horizon.live.lock() = self.held.iter().copied().collect();
     }
 
-    /// The files of a pin have the state of some commit up to the newest of that time. Once the
-    /// commits after it are installed, the state is the model's.
+    /// The files of a pin have the state of some commit, not above the newest one when the pin was
+    /// taken. After the later commits up to that one were installed, the state must equal the
+    /// model's.
     fn restore(&mut self) {
         let (pin, newest) = self.pins.pop_front().unwrap();
         let copied = Copied::decode(&pin.manifest()).unwrap();
@@ -203,7 +204,7 @@ impl<'a> Run<'a> {
         self.tell();
         let persisted = self.end(crash);
         self.variation = variation(&mut self.rng, self.slot_bytes);
-        // A folder that is no longer a tier is still read as long as it is recorded.
+        // A folder that is no longer a tier is still read while extents in it are recorded.
         (self.bench, self.background) = open_as(&self.disk, &self.variation, &self.merges);
         let from = Csn(persisted.0.saturating_sub(self.variation.again));
         let after = self.history.commits.iter().filter(|(csn, _)| *csn > from);
@@ -214,7 +215,7 @@ impl<'a> Run<'a> {
         self.seen.openings += 1;
     }
 
-    /// Ends the engine. Returns the CSN that it claimed as persistent.
+    /// Ends the engine. Returns the CSN up to which it claimed to be persistent.
     fn end(&mut self, crash: bool) -> Csn {
         let persisted = self.bench.engine.persisted();
         if crash {
@@ -223,7 +224,7 @@ impl<'a> Run<'a> {
         drop(self.background.take());
         self.seen.compared += self.merges.compared();
         self.seen.add(&self.bench.engine);
-        // An existing engine still has its folders locked.
+        // As long as an engine exists, its folders are locked.
         self.bench = open_with(Arc::new(SimDisk::new(0)), small()).unwrap();
         if crash {
             self.disk.restart();
@@ -232,7 +233,7 @@ impl<'a> Run<'a> {
         persisted
     }
 
-    /// Checks at the end that the engine has exactly the model's newest state.
+    /// At the end, checks that the engine has exactly the model's newest state.
     pub(super) fn finish(&mut self) {
         while !self.pins.is_empty() {
             self.restore();

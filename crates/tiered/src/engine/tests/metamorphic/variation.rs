@@ -1,4 +1,4 @@
-//! How a history happens.
+//! Variations: the settings under which a history runs.
 
 use super::super::*;
 use crate::space::{DeviceClass, Tier};
@@ -7,13 +7,13 @@ use crate::space::{DeviceClass, Tier};
 #[derive(Clone, Debug)]
 pub(super) struct Variation {
     pub(super) settings: TieredSettings,
-    /// Whether merges are done twice and compared.
+    /// Whether merges are done by two executors and compared.
     pub(super) checked: bool,
-    /// Whether background threads work concurrently.
+    /// Whether background threads run beside the history.
     pub(super) threads: bool,
-    /// One in this many commits is followed by all work that is due.
+    /// After one in this many commits, all work that is due is done.
     pub(super) lazy: u64,
-    /// The number of commits that are installed and not stable.
+    /// The number of commits that are installed but not stable.
     pub(super) lag: u64,
     /// The number of persistent commits that are installed again after an opening.
     pub(super) again: u64,
@@ -48,7 +48,8 @@ fn compaction_order(rng: &mut Rng) -> Vec<Kind> {
     order
 }
 
-/// Random settings. Each setting is named, so a new one must be given its possible values here.
+/// Random settings. Each setting is named, so that a new one must be given its possible values
+/// here.
 fn settings(rng: &mut Rng, slot_bytes: usize) -> TieredSettings {
     let compressions = [Compression::None, Compression::Lz4, Compression::ZSTD];
     let slot = slot_bytes as u64;
