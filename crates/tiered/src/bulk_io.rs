@@ -6,7 +6,7 @@
 //!
 //! A benchmark can turn the overlap off, to compare the two modes
 //! (`TieredSettings::overlapped_compactions`). A flush or compaction then makes the same reads and
-//! writes, but begins each only when it needs it, and waits for it.
+//! writes, but begins a read only when it needs the bytes, and waits for each operation.
 
 use std::cell::RefCell;
 use std::rc::Rc;

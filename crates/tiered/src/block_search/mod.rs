@@ -1,6 +1,6 @@
-//! The search for a key in a block: two layers of nodes, searched by SIMD (the blog on X-Engine's
-//! in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key
-//! Comparison").
+//! The search for a key in a block: a root and leaves, whose nodes are compared by SIMD (the blog
+//! on X-Engine's in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate
+//! Long Key Comparison").
 //!
 //! A binary search loads an offset and a key in each step: some fourteen cache lines in a block of
 //! a hundred rows, and each load depends on the one before. The nodes keep the compared data

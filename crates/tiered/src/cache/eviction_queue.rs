@@ -5,9 +5,10 @@
 //! block at the end of the small queue, the block moves to the *main* queue if it was used at least
 //! twice. Otherwise it is evicted, and the policy remembers its key for a while. A block whose key
 //! is still remembered enters the main queue directly. So the blocks of a scan pass only through
-//! the small queue and do not displace blocks of the main queue. When the hand reaches a block at
-//! the end of the main queue, the block moves back to the front if it has a mark of use, and loses
-//! the mark. A block without a mark is evicted.
+//! the small queue and do not displace blocks of the main queue.
+//!
+//! When the hand reaches a block at the end of the main queue, the block moves back to the front if
+//! it has a mark of use, and loses the mark. A block without a mark is evicted.
 //!
 //! Tables form a clock of their own. To evict something, the policy advances one hand: that of the
 //! small queue if this queue has more than its tenth, else that of the main queue or of the clock.

@@ -1,9 +1,9 @@
 //! Digits: packs long runs of decimal digits, nineteen digits into eight bytes.
 //!
 //! Telephone numbers, order numbers and the like are random digits to a compressor. It finds
-//! nothing to match, and codes of whole bits waste a part of a bit for each digit. Nineteen digits
-//! in eight bytes are within 1 % of the entropy. Packed digits are stored outside of the compressed
-//! bytes, because they cannot be compressed further.
+//! nothing to match, and Huffman codes, which have whole bits, waste a part of a bit for each
+//! digit. Nineteen digits in eight bytes are within 1 % of the entropy. Packed digits are stored
+//! outside of the compressed bytes, because they cannot be compressed further.
 //!
 //! # Format
 //! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number; the last eight

@@ -4,9 +4,11 @@
 //! bytes have little entropy, but a compressor does not find it: each piece is shorter than the
 //! shortest match that the compressor looks for. Packing puts all lengths together, and all CSNs.
 //! It stores each CSN as the difference from the CSN before, and of each key only the part that
-//! differs from the key before. With packing, blocks of the rows in `coding/measure.rs` (sysbench's
-//! rows and orders) are a twentieth to a tenth smaller after compression, and packing and
-//! compression together take no longer than compression alone did.
+//! differs from the key before.
+//!
+//! With packing, blocks of the rows in `coding/measure.rs` (sysbench's rows and orders) are a
+//! twentieth to a tenth smaller after compression. Packing and compression together take no longer
+//! than compression alone did.
 //!
 //! # Format
 //! Integers are LEB128 varints.

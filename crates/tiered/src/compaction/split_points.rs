@@ -1,6 +1,6 @@
 //! Split points: the keys before which a flush cuts its output.
 
-/// Keys at which a slice ends just before the key. All versions of a key lie on the same side.
+/// Keys just before which a slice ends. No such cut divides the versions of a key.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct SplitPoints(Vec<Box<[u8]>>);
 

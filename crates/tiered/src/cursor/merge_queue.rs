@@ -8,13 +8,14 @@
 //! source before it in the queue is marked, so no step has to search for equal keys.
 //!
 //! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Each step compares
-//! once for each level of the tree, also if the first source stays first, while the queue then
-//! compares once. The tree does not know the second source, so it cannot tell ahead of a step
-//! whether the first source will stay first. A row of a scan over all levels took 1,086
-//! instructions with the tree, 989 with heads instead of keys in the tree, and 708 with the queue
-//! (callgrind, `scripts/bench-scan-instructions`). The queue would be slower for many sources that
-//! alternate, but a sub-table has only a handful of sources.
-//! be slower for many sources that alternate; a sub-table has a handful.
+//! once for each level of the tree, while the queue compares once if the first source stays first.
+//! The tree does not know the second source, so it cannot tell ahead of a step whether the first
+//! source will stay first. A row of a scan over all levels took 1,086 instructions with the tree,
+//! 989 with heads instead of keys in the tree, and 708 with the queue (callgrind,
+//! `scripts/bench-scan-instructions`).
+//!
+//! The queue would be slower for many sources that alternate, but a sub-table has only a handful of
+//! sources.
 //!
 //! # Guarantees
 //! - **MERGE-QUEUE-1.** No source comes before [`MergeQueue::first`].

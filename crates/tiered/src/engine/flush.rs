@@ -1,7 +1,7 @@
 //! Flushes: a flush writes a memtable into extents (X-Engine, section 3.3.1).
 //!
 //! A flush is quick: it writes the memtable's versions in key order as a new sub-level of Level0,
-//! without a merge. If this is cheap, it merges the memtable with Level1 instead: flushes are not
+//! without a merge. It merges the memtable with Level1 instead if this is cheap: flushes are not
 //! behind, Level0 has no keys in the memtable's range, and the slices of Level1 there have at most
 //! half of the memtable's bytes.
 

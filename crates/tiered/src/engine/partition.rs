@@ -4,8 +4,9 @@
 //! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels copies
 //! only its own lists of slices. So the engine splits a sub-table that has grown large. It also
 //! splits a sub-table that receives more than one and a half times the share of writes that each
-//! core would have if all writes were spread evenly; this split is in the middle of the writes. The
-//! engine joins neighbours that have become small and cold, because each sub-table costs a
+//! core would have if all writes were spread evenly; this split is in the middle of the writes.
+//!
+//! The engine joins neighbours that have become small and cold, because each sub-table costs a
 //! memtable. The write load is counted from the opening, so nothing counts as cold until a
 //! half-life ([`Inner::half_life`]) of bytes has been flushed.
 //!

@@ -4,8 +4,9 @@
 //! filters) gives the block that may have the key, and a get reads an older level only if no newer
 //! level has the key. A multi-get does this for several keys in parallel: it reads the first
 //! missing block of each key, and then the next one, without waiting for other keys. It reads as
-//! far ahead of the next get as memory allows, so device and processor work at the same time. The
-//! results come from ordinary gets. If a block could not be read ahead, or if a small cache has
+//! far ahead of the next get as memory allows, so device and processor work at the same time.
+//!
+//! The results come from ordinary gets. If a block could not be read ahead, or if a small cache has
 //! evicted it again, the get that needs it reads it.
 //!
 //! # Guarantees

@@ -24,8 +24,8 @@
 //! ```text
 //! 0          a Bloom filter of lines of 64 bytes (see `bloom`)
 //! 1..=127    a ribbon, of which this is the seed (see `ribbon`)
-//! 128        a range filter (see `range`): its length (varint), itself, and then a filter of another kind
-//! 129..=255  not given yet
+//! 128        a range filter (see `range`): its length (varint), its bytes, and then a point filter
+//! 129..=255  not used yet
 //! ```
 //!
 //! The checksum of the extent's filter frame covers the filters.
@@ -53,9 +53,9 @@
 //! A scan uses the range filters of Level0 and Level1. Runs of these levels have few of a table's
 //! rows. Most runs have none of the rows that a short scan returns, and with the range filter the
 //! scan reads no block of such a run. Level2 has no range filters. Nearly each scan finds rows
-//! there, so a filter would save few reads, and it would take a byte of memory for each key from
-//! point reads. A block that is carried to Level2 without being decoded loses its range filter
-//! (`ExtentBuilder`).
+//! there, so a filter would save few reads. It would also take a byte of memory for each key, which
+//! point reads use better. A block that is carried to Level2 without being decoded loses its range
+//! filter (`ExtentBuilder`).
 //!
 //! Rejected: prefixes beside the keys in the point filters. A scan of all keys with one prefix
 //! could then skip a block, but a scan of any other range would gain nothing. The engine would need

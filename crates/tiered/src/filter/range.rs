@@ -4,10 +4,11 @@
 //! The *head* of a key is its eight bytes behind the common prefix of the block's keys, as a
 //! number. The range from the first key's head to the last key's is divided into *cells* of equal
 //! width. One bit for each cell says whether the cell has a key. There are eight cells for each
-//! key, so the filter takes a byte for each key. A scan that enters the block's range gets the next
-//! cell with a key, and does not read the block before it reaches that cell. If a sub-level has a
-//! hundredth of a table's rows, about one in four scans of twenty rows has to read the sub-level's
-//! block.
+//! key, so the filter takes a byte for each key.
+//!
+//! A scan that enters the block's range gets the next cell with a key, and does not read the block
+//! before it reaches that cell. If a sub-level has a hundredth of a table's rows, about one in four
+//! scans of twenty rows has to read the sub-level's block.
 //!
 //! Published range filters (SuRF, Rosetta, bloomRF) say whether a range with two known ends has a
 //! key. A scan with a limit does not know its end. It needs the next position that may have a key,

@@ -1,29 +1,30 @@
-//! Whether lookups in the row cache pay (ROW-CACHE-7).
+//! Decides whether lookups in the row cache pay (ROW-CACHE-7).
 //!
 //! A lookup that misses costs one or two cache lines, and a row that enters and is not read again
-//! costs more. If a workload reads too many rows with equal frequency, a row cache only costs. So
-//! the cache measures its hit rate. While it is very low, the cache considers only rows in a
-//! *sample* of the buckets. The sample has the same fraction of the memory as of the buckets. So
-//! the hit rate of the sample is the hit rate that all rows would have, and shows when to consider
-//! all rows again.
+//! costs more. If a workload reads more rows than the cache can hold, all equally often, the row
+//! cache costs more than it saves. So the cache measures its hit rate. While this rate is very low,
+//! the cache considers only rows in a *sample* of the buckets. The sample has the same fraction of
+//! the rows' memory as of the buckets. So its hit rate is the one that all rows would have, and
+//! shows when to consider all rows again.
 //!
-//! Rejected: occasional lookups of any row. A row enters after two misses, so hardly any such
-//! lookup would find its row, whatever the workload.
+//! Rejected: measuring the hit rate by occasional lookups of any row. A row enters only after two
+//! misses, so hardly any such lookup would find its row, whatever the workload.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One bucket in this many is in the sample.
 pub(super) const SAMPLE: usize = 16;
-/// One in this many lookups must hit. Below that, only the sample is considered; all rows are again
-/// from one in `ENOUGH_SHARE` on.
+/// One in this many lookups must hit, or only the sample is considered. All rows are considered
+/// again if one in `ENOUGH_SHARE` hits.
 const LEAST_SHARE: u64 = 32;
 const ENOUGH_SHARE: u64 = 16;
-/// The lookups for each bucket after which the hit rate is judged, and their least number. They
-/// suffice for a cache to fill with other rows after the workload changed.
+/// The hit rate is judged after this many lookups for each bucket, and after at least
+/// [`LOOKS_LEAST`]. This is enough for the cache to fill with other rows after the workload has
+/// changed.
 const LOOKS_PER_BUCKET: u64 = 2;
 const LOOKS_LEAST: u64 = 4096;
-/// Lookups of a thread after which it judges whether lookups pay.
+/// After this many skipped lookups of a thread, the thread judges whether lookups pay.
 const PASSES: u32 = 4096;
 
 thread_local!(static PASSES_LEFT: Cell<u32> = const { Cell::new(PASSES) });
@@ -68,8 +69,8 @@ impl Worth {
         self.is_sampled() && !bucket.is_multiple_of(SAMPLE)
     }
 
-    /// Counts a skipped lookup. Returns whether the caller must judge: if all lookups in the sample
-    /// hit, no other thread would.
+    /// Counts a skipped lookup. Returns whether the caller must judge. Usually a miss in the sample
+    /// causes that, but if all lookups in the sample hit, there is none.
     #[inline]
     pub(super) fn note_pass(&self) -> bool {
         let left = PASSES_LEFT.get() - 1;
@@ -77,8 +78,8 @@ impl Worth {
         left == 0
     }
 
-    /// Judges by the lookups since the last judgement: `now` and `judged` are the counts now and
-    /// then. One thread at a time calls it.
+    /// Judges by the lookups since the last judgement. `now` and `judged` are the counts now and
+    /// then. Only one thread at a time calls it.
     pub(super) fn judge(&self, now: Looks, judged: &mut Looks) {
         let hits = now.hits.wrapping_sub(judged.hits);
         let looks = hits.wrapping_add(now.misses.wrapping_sub(judged.misses));
