@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 128 << 10;
 const READ_BYTES: usize = 512 << 10;
 /// The reads of one source whose buffers exist at once: the last two, and the next.
 const READS_EACH: usize = 3;
-/// The share of a job's memory that reads may take; writes take the rest.
+/// Reads may take this fraction of a job's memory; writes take the rest.
 const READS_SHARE: usize = 2;
 /// The buffers that are kept for later operations.
 const SPARE: usize = DEPTH;

@@ -65,7 +65,7 @@ impl Way {
         match self {
             Way::Scalar => work.run(Scalar),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: there is an `Avx512` only where `all` has found the processor to have it.
+            // SAFETY: `all` returns `Avx512` only if the processor has these instructions.
             Way::Avx512 => unsafe { x86::with_avx512(work) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: likewise `Avx2`.
@@ -129,8 +129,8 @@ mod x86 {
         /// The heads below `head`, and those equal to it, as one bit each.
         #[inline(always)]
         fn compare(heads: &LeafBytes, head: u32) -> (u32, u32) {
-            // SAFETY: the processor has AVX2, by the making of `Avx2`, and 32 bytes are read where
-            // as many are.
+            // SAFETY: an `Avx2` exists only if the processor has AVX2, and `heads` has the 32 bytes
+            // that are read.
             unsafe {
                 // The comparison is signed, so the first bit of both sides is flipped.
                 let turn = _mm256_set1_epi32(i32::MIN);
@@ -166,8 +166,8 @@ mod x86 {
     impl Lanes for Avx512 {
         #[inline(always)]
         fn of_node(self, heads: &NodeBytes, head: u32) -> (usize, usize) {
-            // SAFETY: the processor has AVX-512F, by the making of `Avx512`, and 64 bytes are read
-            // where as many are.
+            // SAFETY: an `Avx512` exists only if the processor has AVX-512F, and `heads` has the 64
+            // bytes that are read.
             let (below, upto) = unsafe {
                 let heads = _mm512_loadu_si512(heads.as_ptr().cast());
                 let head = _mm512_set1_epi32(head.cast_signed());
@@ -203,8 +203,8 @@ mod arm {
         fn count<const BYTES: usize>(heads: &[u8; BYTES], head: u32) -> (usize, usize) {
             let (mut below, mut upto) = (0, 0);
             for four in heads.chunks_exact(16) {
-                // SAFETY: the processor has NEON, by the making of `Neon`, and 16 bytes are read
-                // where as many are.
+                // SAFETY: a `Neon` exists only if the processor has NEON, and `four` has the 16
+                // bytes that are read.
                 unsafe {
                     let heads = vreinterpretq_u32_u8(vld1q_u8(four.as_ptr()));
                     let head = vdupq_n_u32(head);

@@ -78,8 +78,8 @@ impl<H: Holder> Seat<H> {
     #[inline]
     pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p QueuedTable<H>> {
         self.check(pin);
-        // SAFETY: the pin belongs to the cache that releases entries taken from here, which was
-        // checked.
+        // SAFETY: the check has shown that the pin belongs to the cache that releases what it takes
+        // out here.
         unsafe { self.table.get(pin) }
     }
 
@@ -125,8 +125,8 @@ impl<H: Holder> QueuedTable<H> {
         pin: &'p Pin<'_>,
     ) -> Option<&'p QueuedBlock<H::Block>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
-        // SAFETY: the pin belongs to the cache that releases entries taken from here, which was
-        // checked.
+        // SAFETY: the check has shown that the pin belongs to the cache that releases what it takes
+        // out here.
         let found = unsafe { self.blocks[index].get(pin) };
         if found.is_some() {
             pin.hit();
@@ -760,7 +760,7 @@ impl<H: Holder> Cache<H> {
     pub(super) fn release_unwaited(&self) {
         for gone in self.lock().limbo.drain() {
             match gone {
-                // SAFETY: none; it is to be seen that the model shows it.
+                // SAFETY: none. The model must detect this fault.
                 EvictedEntry::Table(table, _) => drop(unsafe { table.release() }),
                 // SAFETY: none, as above.
                 EvictedEntry::Block(block, _) => drop(unsafe { block.release() }),

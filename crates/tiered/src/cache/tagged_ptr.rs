@@ -65,8 +65,9 @@ impl<T> TaggedPtr<T> {
             let _ = self.0.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
         }
         let thing = word.map_addr(|addr| addr & !MARKS);
-        // SAFETY: it is null, or from an `Arc` that was put in, whose reference is released only
-        // after this pin, which was there when the pointer was: the caller says whose pin it is.
+        // SAFETY: the pointer is null, or from an `Arc` that was put in. The pin was taken before
+        // the pointer was loaded, and belongs to the epochs that the caller names, so the reference
+        // is released only after the pin.
         unsafe { thing.as_ref() }
     }
 

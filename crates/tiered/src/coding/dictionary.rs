@@ -44,8 +44,8 @@ impl Dictionary {
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] when they are not a dictionary. zstd would also
-    /// accept bytes without a dictionary number. These are refused, because a later loss of the
-    /// dictionary would not be noticed.
+    /// accept bytes without a dictionary number. These are refused, because a decoder could not
+    /// tell that a block was encoded with another dictionary (CODING-4).
     pub(crate) fn open(id: DictionaryId, bytes: &[u8]) -> Result<Dictionary> {
         let wrong = || Error::corruption(format!("dictionary {} makes no sense", id.0));
         if id == DictionaryId::NONE || !BYTES.contains(&bytes.len()) {

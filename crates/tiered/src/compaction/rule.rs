@@ -9,7 +9,7 @@ use crate::ranges::RangeTombstones;
 /// The rule of flushes and compactions: keep the versions that a snapshot may see.
 ///
 /// A version is dropped if there is a newer version of its key, and no live snapshot is at or above
-/// the version's CSN and below the newer one's. Of a key, a range tombstone counts as a newer
+/// the version's CSN and below the newer one's. A range tombstone over the key counts as a newer
 /// version for the versions that it hides. Versions above the largest live snapshot are all kept,
 /// because later snapshots may see them. A tombstone that every snapshot sees is dropped if it
 /// hides nothing: every older version of its key is an input of this merge.

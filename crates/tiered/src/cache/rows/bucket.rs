@@ -108,8 +108,9 @@ impl Bucket {
                 continue;
             }
             let Some(row) = row_of(word) else { continue };
-            // SAFETY: it is from a row that was put in, which is released only after this pin,
-            // which was there when the pointer was: the caller says whose pin it is.
+            // SAFETY: the pointer is from a row that was put in. The pin was taken before the
+            // pointer was loaded, and belongs to the epochs that the caller names, so the row is
+            // released only after the pin.
             let row = unsafe { RowRef::from_raw(row) };
             if !is_it(row) {
                 continue;

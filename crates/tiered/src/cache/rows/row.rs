@@ -65,8 +65,8 @@ impl CachedRow {
     /// A row. Its key and its value have less than 4 GiB each.
     pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> CachedRow {
         let words = words(key.len(), value.len());
-        // Not zeroed: the allocator reuses memory that the thread has freed for this, and takes a
-        // lock for zeroed memory.
+        // Not zeroed memory: the allocator would take a lock for it. Otherwise it reuses memory
+        // that the thread has freed.
         let mut memory = Vec::with_capacity(words);
         memory.extend([key.len() as u64 | (value.len() as u64) << 32, csn.0, tag.0]);
         memory.resize(HEADER_WORDS, 0);
@@ -75,8 +75,8 @@ impl CachedRow {
             // The last word, which the bytes may fill only in part.
             memory.spare_capacity_mut()[words - HEADER_WORDS - 1].write(0);
         }
-        // SAFETY: there is room for the header and for as many bytes as both have, which all of it
-        // is written with before it counts.
+        // SAFETY: the memory has room for the header and for the bytes of key and value, and all of
+        // it is written before the length is set.
         unsafe {
             let bytes = memory.as_mut_ptr().add(HEADER_WORDS).cast::<u8>();
             bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
@@ -134,7 +134,7 @@ impl<'r> RowRef<'r> {
 
     #[inline]
     fn tracker(self) -> ManuallyDrop<LoomTracker> {
-        // SAFETY: a row has its own there.
+        // SAFETY: each row has its tracker there.
         unsafe { LoomTracker::at(self.0.add(TRACKER_AT).as_ptr()) }
     }
 
