@@ -76,7 +76,7 @@ impl Unit {
     }
 }
 
-/// What comes next from a source.
+/// The next piece of a source.
 pub(crate) enum Head {
     /// A slice that was not opened yet.
     Slice(Arc<Slice>),

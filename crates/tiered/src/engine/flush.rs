@@ -185,17 +185,15 @@ impl Inner {
         let known = KnownTombstones::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        // Range tombstones in later memtables count as well, if their commits are durable and every
-        // live snapshot sees them. The flush drops the versions that they hide, although they are
-        // flushed later (RANGE-TOMBSTONE-9).
+        // Also drops the versions that tombstones of later memtables hide, if these tombstones are
+        // durable and every live snapshot sees them (RANGE-TOMBSTONE-9).
         let later = hidden_later(part, Some(&oldest.memtable), &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
-        // Before the merge no tombstone is dropped if there are other inputs: it may hide versions
-        // in these.
+        // A tombstone is not dropped before the merge: it may hide versions in the other inputs.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
         // Blocks that go directly to Level1 get the form of Level2's blocks: little overlaps them

@@ -339,7 +339,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         if splits {
             assert!(!bench.engine.0.split(&whole, &part).unwrap());
         } else {
-            // So many rows that the overlapping data is little in comparison.
+            // Enough rows that the overlapping data is little in comparison.
             (0..400).for_each(|key| put(&bench, 1000 + key, 1_000_000 + key, 2000));
             put(&bench, 1400, 0, 10);
             bench.engine.flush_all().unwrap();

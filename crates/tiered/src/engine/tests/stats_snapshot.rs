@@ -208,8 +208,8 @@ fn what_cannot_be_put_down_changes_nothing() {
     }
 }
 
-/// Whatever the file contains, or if it is missing, the folder is sound and opens, and an
-/// inspection reports the rest.
+/// The file may contain anything, or be missing: the folder is sound and opens, and an inspection
+/// reports the rest.
 #[test]
 fn a_file_of_the_recent_past_that_is_torn_is_none() {
     let disk = SimDisk::new(44);
