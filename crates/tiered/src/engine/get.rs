@@ -7,12 +7,11 @@
 //! they may drop versions that the reader should see. The result is still correct:
 //!
 //! - *Row cache*: the cache has the newest installed version of a row (ROW-CACHE-1, ROW-CACHE-2).
-//!   If this version is at or below the reader's CSN, the reader sees it: all commits up to the
-//!   reader's CSN are installed, so there is no newer version at or below the reader's CSN. If the
-//!   cached version is above the reader's CSN, the lookup goes on to the memtables and levels. If a
-//!   range tombstone at or below the reader's CSN hides the row, the lookup does not find the row:
-//!   the tombstone's era began before its commit became visible (ROW-CACHE-3), and the lookup
-//!   checks the era after the reader took its CSN.
+//!   If this version is at or below the reader's CSN, the reader sees it: all commits up to this
+//!   CSN are installed, so none of them wrote a newer version. If it is above, the lookup goes on
+//!   to the memtables and levels. A range tombstone at or below the reader's CSN began an era
+//!   before its commit became visible (ROW-CACHE-3). The lookup checks the era after the reader
+//!   took its CSN, so it finds no row that the tombstone hides.
 //! - *Levels*: [`crate::level::Levels::newest_from`] is at least the CSN of every version that was
 //!   ever in the levels. A reader at or above it sees the newest version of each key in the levels.
 //!   Flushes and compactions never drop this version, except for a tombstone that hides nothing.

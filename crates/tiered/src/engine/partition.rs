@@ -1,10 +1,10 @@
 //! Decides on the number of sub-tables of a table and their borders, and splits and joins
 //! sub-tables (X-Engine, section 2).
 //!
-//! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels copies
-//! only its own lists of slices. So the engine splits a sub-table that has grown large. It also
-//! splits a sub-table that receives more than one and a half times the share of writes that each
-//! core would have if all writes were spread evenly; this split is in the middle of the writes.
+//! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels leaves
+//! the others alone. So the engine splits a sub-table that has grown large. It also splits a
+//! sub-table that receives more than one and a half times the share of writes that each core would
+//! have if all writes were spread evenly; this split is in the middle of the writes.
 //!
 //! The engine joins neighbours that have become small and cold, because each sub-table costs a
 //! memtable. The write load is counted from the opening, so nothing counts as cold until a
