@@ -1,4 +1,4 @@
-//! The one memory budget (DESIGN, D7).
+//! The one memory budget (decision 007).
 //!
 //! Everything that grows with load holds a [`Charge`] against the one [`Budget`] that the user set.
 //! [`Budget::try_charge`] fails with [`ErrorKind::MemoryFull`] if the budget has no room; no charge

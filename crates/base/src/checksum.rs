@@ -1,4 +1,4 @@
-//! CRC32C, the checksum of every on-disk format (DESIGN, D10), with the processor's CRC
+//! CRC32C, the checksum of every on-disk format (decision 010), with the processor's CRC
 //! instructions where it has them.
 
 use crc_fast::{CrcAlgorithm, Digest};

@@ -1,4 +1,4 @@
-//! The clock: the only place where time is read or waited for (DESIGN, D9).
+//! The clock: the only place where time is read or waited for (decision 009).
 //!
 //! Code whose behaviour depends on time holds a [`Clock`], which a test or a simulation can drive
 //! by hand. Code that only reports durations calls [`now`].

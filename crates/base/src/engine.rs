@@ -113,7 +113,7 @@ impl Found {
     }
 }
 
-/// Whether a read may wait for a device (DESIGN, D11).
+/// Whether a read may wait for a device (decision 011).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// Wait for the device if needed.
@@ -163,7 +163,7 @@ pub trait Rewrite: std::fmt::Debug + Send + Sync {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool;
 }
 
-/// How far an engine's background work is behind, from which the throttle follows (DESIGN, D8).
+/// How far an engine's background work is behind, from which the throttle follows (decision 008).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Debt {
     /// Memtable bytes that flushes should have written by now, as a share of the memtable budget.

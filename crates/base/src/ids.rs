@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A commit sequence number: the place of a commit in the one dense order (DESIGN, D1).
+/// A commit sequence number: the place of a commit in the one dense order (decision 001).
 ///
 /// `Csn(0)` is before the first commit. A snapshot is a `Csn`: it sees every version stamped with
 /// that number or a smaller one.

@@ -1,4 +1,4 @@
-//! Stalls: waits of writers, their causes and their durations (DESIGN, D7, D8).
+//! Stalls: waits of writers, their causes and their durations (decisions 007 and 008).
 //!
 //! A wait is counted twice. The component that makes writers wait has a [`Tally`], which counts for
 //! the whole database. The waiting thread may have a [`Ledger`], which is [`attach`]ed to the

@@ -1,4 +1,4 @@
-//! Threads: named, started in one place (DESIGN, D9).
+//! Threads: named, started in one place (decision 009).
 //!
 //! A pool keeps about as many threads at work as there are processors. If all of them wait, the
 //! pool may deadlock, because the task that would end their wait may be queued behind them. So code

@@ -8,8 +8,8 @@
 //! The page is made from records in memory, which are consistent within each sub-table, and from
 //! the lengths of a checkpoint's files. It delays no statement and, because it has its own thread,
 //! no other page. Its memory, a copy of the records and a few pieces of output at a time, is
-//! charged to the budget before it is allocated (D7). If the budget has no room, the page is
-//! refused.
+//! charged to the budget before it is allocated (decision 007). If the budget has no room, the page
+//! is refused.
 
 use std::net::IpAddr;
 
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// D7.
+    /// Decision 007.
     #[test]
     fn what_is_told_is_charged_and_not_made_where_there_is_no_room() {
         let all = inspections();

@@ -361,7 +361,7 @@ mod tests {
 
     use super::*;
 
-    /// ADMISSION-5, and DESIGN, D7: the memory of a connection is charged as long as it has a
+    /// ADMISSION-5, and decision 007: the memory of a connection is charged as long as it has a
     /// place.
     #[test]
     fn a_connection_is_charged_until_its_slot_is_dropped() {

@@ -111,7 +111,7 @@ fn tables_come_and_go_by_name() {
     assert!(read(&txn, new).is_empty());
 }
 
-/// D6: once data files cannot be trusted, the log is not cut, and no commit is accepted.
+/// Decision 006: once data files cannot be trusted, the log is not cut, and no commit is accepted.
 #[test]
 fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     let disk = SimDisk::new(1);
@@ -145,8 +145,8 @@ fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     db.flush().unwrap();
 }
 
-/// D11: a scan that would have to wait for a block, while memory has a newer version of the row
-/// before, continues where it was: it skips nothing, including concurrent writes.
+/// Decision 011: a scan that would have to wait for a block, while memory has a newer version of
+/// the row before, continues where it was: it skips nothing, including concurrent writes.
 #[test]
 fn a_scan_that_would_block_goes_on_where_it_was() {
     let disk = SimDisk::new(1);
@@ -483,9 +483,9 @@ fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
     assert_eq!(flushes, flushes_needed + 11);
 }
 
-/// D7: writes of several times the budget, from several threads and with concurrent readers.
-/// No write fails. All memory stays within the budget, and memtables within a quarter of it, except
-/// a batch and a step of the arenas for each writer. Flushed memtables that only a
+/// Decision 007: writes of several times the budget, from several threads and with concurrent
+/// readers. No write fails. All memory stays within the budget, and memtables within a quarter of
+/// it, except a batch and a step of the arenas for each writer. Flushed memtables that only a
 /// reader holds, which the system may stop for any time, take at most another quarter.
 #[test]
 fn d7_no_write_load_takes_more_memory_than_the_budget() {
@@ -552,8 +552,8 @@ fn d7_no_write_load_takes_more_memory_than_the_budget() {
     db.close().unwrap();
 }
 
-/// D7: an opening that reads a log of several times the budget makes room as it proceeds, with
-/// background threads or without.
+/// Decision 007: an opening that reads a log of several times the budget makes room as it proceeds,
+/// with background threads or without.
 #[test]
 fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
     for background_threads in [false, true] {

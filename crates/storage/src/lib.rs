@@ -1,4 +1,4 @@
-//! Devices, and the persistent logs on them (DESIGN, D6, D9, D10, D13).
+//! Devices, and the persistent logs on them (decisions 006, 009, 010 and 013).
 //!
 //! - [`disk`]: the contract of a device and its files;
 //! - [`queue`]: asynchronous reads and writes of files;

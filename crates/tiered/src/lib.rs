@@ -1,4 +1,4 @@
-//! The tiered engine: an LSM-tree of 2 MB extents after X-Engine (DESIGN, D7–D10).
+//! The tiered engine: an LSM-tree of 2 MB extents after X-Engine (decisions 007 to 010).
 //!
 //! The modules form three groups. A group imports only its own modules and those of the groups
 //! above it. `crates/xtask/layers.txt` states the order, and `cargo xtask tidy` checks it.

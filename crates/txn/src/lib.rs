@@ -1,4 +1,5 @@
-//! Snapshots, locks, transactions, the commit pipeline and the redo log (DESIGN, D1–D6, D11, D12).
+//! Snapshots, locks, transactions, the commit pipeline and the redo log (decisions 001 to 006, 011
+//! and 012).
 //!
 //! The modules, in the order in which a transaction passes through them:
 //!

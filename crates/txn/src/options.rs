@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spillway_base::batch::{Op, WriteBatch};
 
-/// When a commit is acknowledged (DESIGN, D2).
+/// When a commit is acknowledged (decision 002).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
     /// Once it is durable.
@@ -32,7 +32,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// The isolation level of a transaction (DESIGN, D12).
+/// The isolation level of a transaction (decision 012).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Isolation {
     /// Each statement reads its own snapshot.

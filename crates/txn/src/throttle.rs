@@ -1,4 +1,4 @@
-//! Backpressure: writers slow down before anything runs out (DESIGN, D8).
+//! Backpressure: writers slow down before anything runs out (decision 008).
 //!
 //! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because
 //! each delayed write slept for a fixed time, which had little to do with the target rate. Here the

@@ -1,6 +1,6 @@
 //! The largest CSN up to which every commit has finished a stage.
 //!
-//! Commits have dense CSNs (DESIGN, D1) and finish a stage in any order, on any thread.
+//! Commits have dense CSNs (decision 001) and finish a stage in any order, on any thread.
 //! [`Watermark`] turns "commit n is done" into "every commit up to n is done", without a lock.
 //!
 //! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN there. Any thread

@@ -74,7 +74,7 @@
 //!   another worker has been started, or at least one running worker runs nothing long.
 //!
 //! **Rejected.** An async runtime: statements run deep in blocking code that would have to be
-//! rewritten (DESIGN, D11). One polling thread that passes work to workers: each hand-over is a
+//! rewritten (decision 011). One polling thread that passes work to workers: each hand-over is a
 //! wake-up. One epoll instance for each worker: a command would wait behind a long statement of its
 //! worker while another worker is idle.
 

@@ -1,5 +1,5 @@
 //! Rows that are only on a device: a client that waits for such a row does not delay other clients
-//! (DESIGN, D11).
+//! (decision 011).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -54,7 +54,7 @@ struct World {
     /// When each row was last changed.
     changed: BTreeMap<(usize, Vec<u8>), u64>,
     /// Rows within ranges that were deleted as one operation: a write of these may be refused as
-    /// well (D5).
+    /// well (decision 005).
     unsure: BTreeMap<(usize, Vec<u8>), u64>,
     commits: u64,
     open: Vec<Open>,

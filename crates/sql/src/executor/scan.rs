@@ -22,8 +22,8 @@ pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
 /// If a change of several tables only reads this one ([`Source::shared`]), a locking read locks its
 /// rows in shared mode, whatever mode the other tables need. It locks each row that satisfies the
 /// conditions, reads it again and rechecks the conditions. If the whole primary key is given, it
-/// locks before it reads anything. So the statement's snapshot is never older than the row (DESIGN,
-/// D12).
+/// locks before it reads anything. So the statement's snapshot is never older than the row
+/// (decision 012).
 pub(crate) fn scan_table(
     context: &Context<'_>,
     source: &Source,

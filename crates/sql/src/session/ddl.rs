@@ -141,7 +141,7 @@ impl DdlExecutor<'_> {
     }
 
     /// ALTER TABLE. It reads installed rows that may not be durable, so it waits for them before it
-    /// returns an error that tells of rows (DESIGN, D2).
+    /// returns an error that tells of rows (decision 002).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
         name_check::check_alter(alter)?;
         let outcome = self.rebuild_table(alter);

@@ -26,7 +26,7 @@ use crate::planner::query_plan;
 use crate::variables::Variables;
 
 /// How often a transaction's first statement starts over if it meets rows that were changed after
-/// its snapshot (DESIGN, D12).
+/// its snapshot (decision 012).
 const RESTARTS: usize = 100;
 
 /// How often a statement leaves its thread to wait for a row lock. Each time it starts over.
@@ -371,7 +371,7 @@ impl RowStatement {
 }
 
 /// Sends a query's rows. Withholds the rows of a locking read until the client may see them
-/// (DESIGN, D2).
+/// (decision 002).
 fn select(
     context: &Context<'_>,
     plan: &query_plan::QueryPlan,

@@ -1,4 +1,4 @@
-//! The anomalies that each isolation level admits (DESIGN, D12), by Adya's names, in Hermitage's
+//! The anomalies that each isolation level admits (decision 012), by Adya's names, in Hermitage's
 //! schedules. A statement that waits for another session's lock runs in its own thread.
 
 use std::sync::Arc;
@@ -602,7 +602,7 @@ fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
     assert_eq!(run(&mut two, "SELECT a FROM t ORDER BY id").unwrap(), ["8", "3"]);
 }
 
-/// When an error or a warning reports the state of rows, that state is durable (D2).
+/// When an error or a warning reports the state of rows, that state is durable (decision 002).
 #[test]
 fn what_an_error_says_is_durable() {
     let database = Database::open_in_memory(Settings::default()).unwrap();
@@ -698,7 +698,7 @@ fn a_condition_that_changes_is_looked_at_once_for_each_row() {
 }
 
 /// The client gets the warning of an autocommit statement with the result of its commit. The
-/// statement does not hold its locks until the warning is durable (D3).
+/// statement does not hold its locks until the warning is durable (decision 003).
 #[test]
 fn a_warning_holds_no_row_until_the_log_is_written() {
     let instance = in_memory();

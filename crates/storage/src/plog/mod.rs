@@ -2,7 +2,7 @@
 //!
 //! A plog is an append-only sequence of frames with one writer. Each lane of the redo log has one.
 //! Its interface is a trait because files on one machine are only one implementation: a replicated
-//! log maps frames to ledger entries and segments to ledgers (DESIGN, D13).
+//! log maps frames to ledger entries and segments to ledgers (decision 013).
 //!
 //! # Guarantees
 //!
@@ -29,7 +29,7 @@
 //!   While there is no room, `reserve` fails with [`spillway_base::ErrorKind::DiskFull`] and
 //!   changes nothing; it succeeds when space returns.
 //! - **PLOG-7 (failure).** After a failed write or sync, for whatever reason, every later append
-//!   and sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
+//!   and sync fails with the same cause (decision 006). A failed sync is never retried.
 //! - **PLOG-8 (kept segments).** Released segments leave the log in order. A segment that is to be
 //!   kept leaves it unchanged, under another name, for [`KeptSegments`]. If a crash undoes the
 //!   release of a segment, it also undoes the release of all later ones. New segments have larger

@@ -690,8 +690,8 @@ fn its_size_is_told_beside_a_sync() {
     assert_eq!(plog.bytes(), before + frame_bytes(1000));
 }
 
-/// D8: a segment is made in pieces, so that concurrent commits do not wait for the device; an
-/// append that waits for the segment itself does not wait for the pieces' syncs.
+/// Decision 008: a segment is made in pieces, so that concurrent commits do not wait for the
+/// device; an append that waits for the segment itself does not wait for the pieces' syncs.
 #[test]
 fn a_segment_that_is_waited_for_is_made_at_once() {
     const BYTES: u64 = 16 << 20;

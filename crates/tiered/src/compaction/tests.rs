@@ -600,7 +600,7 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     }
 }
 
-/// D7: any number of reads may be begun and cancelled, before or after they complete.
+/// Decision 007: any number of reads may be begun and cancelled, before or after they complete.
 #[test]
 fn reads_that_are_given_up_leave_their_buffers() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -627,7 +627,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
     bulk.finish_writes().unwrap();
 }
 
-/// D7: the limits hold for any size of writes and any number of writers.
+/// Decision 007: the limits hold for any size of writes and any number of writers.
 #[test]
 fn buffers_keep_to_their_share_of_the_memory() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -653,8 +653,8 @@ fn buffers_keep_to_their_share_of_the_memory() {
     assert_eq!(used(), 0);
 }
 
-/// D7: sources keep the buffers of the little that they have read. They get no buffer that was made
-/// for a write, because these are larger, and are reused for the next write.
+/// Decision 007: sources keep the buffers of the little that they have read. They get no buffer
+/// that was made for a write, because these are larger, and are reused for the next write.
 #[test]
 fn what_is_read_keeps_no_memory_of_writes() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -676,7 +676,7 @@ fn what_is_read_keeps_no_memory_of_writes() {
     assert!(used() <= after_one + 9 * (32 << 10), "{} after {after_one}", used());
 }
 
-/// D7: the more sources there are, the less each reads ahead.
+/// Decision 007: the more sources there are, the less each reads ahead.
 #[test]
 fn sources_share_the_memory_for_reads() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));

@@ -1,4 +1,4 @@
-//! The debt of the background work. It determines how much writers are slowed (DESIGN, D8).
+//! The debt of the background work. It determines how much writers are slowed (decision 008).
 //!
 //! Every commit reads the debt, so reading it takes no lock. The debt has a part for the memtables,
 //! which follows from one counter, and parts for the levels, which are computed and stored whenever

@@ -1,4 +1,4 @@
-//! The pace of compactions, and of returning free space to the file system (DESIGN, D8).
+//! The pace of compactions, and of returning free space to the file system (decision 008).
 //!
 //! A compaction at full speed takes a core and the device for a second or more, and slows
 //! concurrent reads and commits. So a compaction pauses after each extent. The lower the debt, the

@@ -75,7 +75,7 @@ impl Inner {
     }
 
     /// Records tables that are new, or were dropped, in the manifest. It records only what is
-    /// stable, because a crash may undo other commits (D5).
+    /// stable, because a crash may undo other commits (decision 005).
     ///
     /// A dropped table leaves the manifest while snapshots still read it, because these snapshots
     /// end with a crash. From then on, the table no longer holds the log back. Its memory and

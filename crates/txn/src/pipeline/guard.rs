@@ -3,7 +3,7 @@
 //! A place that is reserved and never filled blocks its lane. A CSN that is never installed blocks
 //! the stable CSN. Entries that were taken out of a queue and not written are lost silently. None
 //! of these can be repaired, because later commits follow the CSN. So the database stops writes and
-//! reports why, as it does when the log fails (D6), and the next opening recovers.
+//! reports why, as it does when the log fails (decision 006), and the next opening recovers.
 
 use spillway_base::{Error, ErrorKind};
 

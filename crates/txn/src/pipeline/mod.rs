@@ -1,6 +1,6 @@
 //! The commit pipeline: the lanes, the order of commits over all lanes, and how commits become
-//! durable and visible (DESIGN, D1–D4, D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections
-//! 4.2 and 5.2).
+//! durable and visible (decisions 001 to 004 and 006; X-Engine, sections 3.2.2 and 3.2.3; HiEngine,
+//! sections 4.2 and 5.2).
 //!
 //! A lane is a queue of commits with its own log stream. Each thread is assigned to one lane, and a
 //! commit goes to its thread's lane as a whole: no commit is in two lanes. A commit passes four
@@ -10,7 +10,7 @@
 //!    lane's queue, takes the next CSN, and copies its encoded batch into the place. It takes no
 //!    lock, and places need not be in CSN order.
 //! 2. **Installing**: the committing thread installs its own batch in the engines, then releases
-//!    its row locks (D3). Any number of threads install at once.
+//!    its row locks (decision 003). Any number of threads install at once.
 //! 3. **Log flushing** ([`Lane::flush`]): one thread at a time leads a lane, the first that needs
 //!    durability. It takes all queued commits, computes their checksum, and writes and syncs them
 //!    as one frame. The queue fills meanwhile, so under load batches form by themselves (group
@@ -22,7 +22,7 @@
 //!
 //! X-Engine installs after flushing. This was rejected: a commit would hold its row locks while it
 //! waits for the device, and a hot row would be as slow as the device. An early install makes no
-//! version visible early (D2).
+//! version visible early (decision 002).
 //!
 //! # The durable CSN
 //!
@@ -52,7 +52,7 @@
 //! - A commit's future resolves to success only at or below the stable CSN (or, relaxed, at its own
 //!   install).
 //! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
-//!   resolves to the failure (D6).
+//!   resolves to the failure (decision 006).
 //! - One thread at a time holds a lane's turn, also during the device write. At the end of a turn,
 //!   its holder wakes a thread that needs the next one. So a thread that finds the turn taken may
 //!   sleep, for whatever purpose the turn was taken.
@@ -275,7 +275,8 @@ impl Pipeline {
     }
 
     /// Makes sure that a batch of this size can be logged, and that the log still works. The room
-    /// is reserved for the batch, so a full disk is reported here and never by the flush (D6).
+    /// is reserved for the batch, so a full disk is reported here and never by the flush (decision
+    /// 006).
     pub(crate) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
         self.health()?;
         let number = match &self.in_turn {
@@ -513,7 +514,7 @@ impl Pipeline {
         }
     }
 
-    /// D6: the log has failed. Nothing more is acknowledged.
+    /// Decision 006: the log has failed. Nothing more is acknowledged.
     fn stop(&self, cause: &Error) {
         self.waiters.note_failure(|| match cause.kind() {
             ErrorKind::WritesStopped => cause.clone(),

@@ -1,4 +1,4 @@
-//! Opening: replays the logs into the engines (DESIGN, D5).
+//! Opening: replays the logs into the engines (decision 005).
 //!
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
 //! commits. It installs the commits that follow the last installed one without a gap, one window
@@ -10,9 +10,9 @@
 //! files have more receives some commits again, and they change nothing there (E3).
 //!
 //! Recovery ends at the first CSN that no lane has. It discards later commits, which were never
-//! acknowledged (D2). Then it starts a new log generation in every lane, with the last recovered
-//! commit as its fence: a record of an earlier generation beyond the fence was discarded by that
-//! opening, and is never read again. The fence of one lane holds for all lanes, since an
+//! acknowledged (decision 002). Then it starts a new log generation in every lane, with the last
+//! recovered commit as its fence: a record of an earlier generation beyond the fence was discarded
+//! by that opening, and is never read again. The fence of one lane holds for all lanes, since an
 //! interrupted opening may have started its generation in some lanes only. Recovery makes the
 //! commits that it read durable in all lanes before it starts the first generation.
 //!

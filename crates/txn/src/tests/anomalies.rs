@@ -1,4 +1,4 @@
-//! The promises of each isolation level (DESIGN, D12), by the names of Adya and of Hermitage.
+//! The promises of each isolation level (decision 012), by the names of Adya and of Hermitage.
 
 use spillway_base::{Direction, ErrorKind, KeyRange};
 

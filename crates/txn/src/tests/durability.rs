@@ -1,4 +1,4 @@
-//! The commit pipeline and recovery over a disk that fails (DESIGN, D2, D3, D5, D6).
+//! The commit pipeline and recovery over a disk that fails (decisions 002, 003, 005 and 006).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -438,8 +438,8 @@ fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) 
     acknowledged
 }
 
-/// D5: after a crash at every operation of a history, and another one in the work after the
-/// recovery, the database has the state after a prefix of the commits, and every acknowledged
+/// Decision 005: after a crash at every operation of a history, and another one in the work after
+/// the recovery, the database has the state after a prefix of the commits, and every acknowledged
 /// commit is in it. Each life may have another number of lanes.
 fn crash_everywhere(lanes: [usize; 3]) {
     let whole = SimDisk::new(0);
@@ -481,9 +481,10 @@ fn d5_lanes_may_come_and_go() {
     crash_everywhere([4, 1, 2]);
 }
 
-/// D6: any operation on the device fails, at any point of a history over several lanes, by doing
-/// nothing, half of it, or meeting a full disk. Nothing acknowledged is lost, reads continue, and
-/// once a write or a sync of the log has failed, every later commit fails with that cause.
+/// Decision 006: any operation on the device fails, at any point of a history over several lanes,
+/// by doing nothing, half of it, or meeting a full disk. Nothing acknowledged is lost, reads
+/// continue, and once a write or a sync of the log has failed, every later commit fails with that
+/// cause.
 #[test]
 fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     let whole = SimDisk::new(0);
@@ -514,8 +515,8 @@ fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     assert!(stopped > 10, "{stopped} histories were stopped by a fault");
 }
 
-/// D6: after a failed write of one lane the others acknowledge nothing either, and visible rows
-/// stay readable.
+/// Decision 006: after a failed write of one lane the others acknowledge nothing either, and
+/// visible rows stay readable.
 #[test]
 fn d6_a_lane_that_fails_stops_all() {
     for fault in [Fault::Io, Fault::ShortWrite] {

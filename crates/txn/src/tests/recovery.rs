@@ -125,7 +125,7 @@ fn what_may_be_lost_yet_is_installed_in_full() {
     }
 }
 
-/// DESIGN, D7: the memory for reading ahead and installing is charged and bounded, however large
+/// Decision 007: the memory for reading ahead and installing is charged and bounded, however large
 /// segments are.
 #[test]
 fn d7_a_log_is_read_within_the_budget() {

@@ -7,8 +7,8 @@ use spillway_base::lock::Mutex;
 
 use super::*;
 
-/// D8: the throttle slows a writer only after its commit, so no transaction waits for a row because
-/// its writer sleeps.
+/// Decision 008: the throttle slows a writer only after its commit, so no transaction waits for a
+/// row because its writer sleeps.
 #[test]
 fn who_is_slowed_holds_no_lock() {
     let db = new();
@@ -72,7 +72,7 @@ fn who_gets_no_room_is_told_at_the_first_lock() {
     }
 }
 
-/// D7: a transaction waits for memory that background work holds, and for no other.
+/// Decision 007: a transaction waits for memory that background work holds, and for no other.
 #[test]
 fn a_transaction_waits_for_memory_that_is_to_come_back() {
     let budget = Budget::new(1 << 20);

@@ -17,9 +17,9 @@ enum CommitState {
     Waiting(Arc<Shared>, Csn),
 }
 
-/// A commit in progress. It resolves to the commit's CSN once the commit is acknowledged (DESIGN,
-/// D2); a read-only commit resolves to the CSN at which it read. Dropping the future does not undo
-/// the commit.
+/// A commit in progress. It resolves to the commit's CSN once the commit is acknowledged (decision
+/// 002); a read-only commit resolves to the CSN at which it read. Dropping the future does not
+/// undo the commit.
 #[must_use = "a commit is acknowledged only when its future resolves"]
 pub struct CommitFuture {
     state: CommitState,

@@ -1,6 +1,6 @@
 //! A transaction: its snapshot, locks and writes, its commit and its rollback.
 //!
-//! # Snapshots (DESIGN, D12)
+//! # Snapshots (decision 012)
 //!
 //! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes
 //! its snapshot after the lock, and no older than the rows it has locked. The snapshot thus
@@ -287,7 +287,7 @@ impl Transaction {
     }
 
     /// Notes that a read depends on a commit. A client may not see the result before that commit is
-    /// durable (DESIGN, D2).
+    /// durable (decision 002).
     fn note_seen(&self, csn: Csn) {
         if self.durability() == Durability::Commit {
             self.seen.set(self.seen.get().max(csn));
@@ -304,7 +304,7 @@ impl Transaction {
         self.get_with(table, key, Access::Blocking, value)
     }
 
-    /// As [`Transaction::get`], from memory only if `access` says so (DESIGN, D11).
+    /// As [`Transaction::get`], from memory only if `access` says so (decision 011).
     ///
     /// # Errors
     /// As [`Transaction::get`], and [`ErrorKind::WouldBlock`].
@@ -652,7 +652,7 @@ impl Transaction {
     }
 
     /// Waits until everything this transaction has read is durable, so that a client may see it
-    /// (DESIGN, D2). Returns at once unless the transaction read rows that it locked.
+    /// (decision 002). Returns at once unless the transaction read rows that it locked.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -664,8 +664,8 @@ impl Transaction {
     }
 
     /// Waits until everything that later reads will show is durable, so that a client may see their
-    /// results at once (DESIGN, D2). Returns at once unless the transaction holds a lock: only then
-    /// does it see commits that are not durable.
+    /// results at once (decision 002). Returns at once unless the transaction holds a lock: only
+    /// then does it see commits that are not durable.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.

@@ -1,4 +1,4 @@
-//! Lookups of keys in the engines, which may return instead of waiting for a device (DESIGN, D11).
+//! Lookups of keys in the engines, which may return instead of waiting for a device (decision 011).
 //!
 //! A lookup that would wait for a device starts the device read, and returns
 //! [`ErrorKind::WouldBlock`]. When the read ends, the waker of the transaction's [`CancelHandle`]

@@ -138,7 +138,7 @@ impl<'t> Scan<'t> {
         self.advance_with(Access::Blocking)
     }
 
-    /// As [`Scan::advance`], from memory only if `access` says so (DESIGN, D11).
+    /// As [`Scan::advance`], from memory only if `access` says so (decision 011).
     ///
     /// # Errors
     /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]. Then there is no

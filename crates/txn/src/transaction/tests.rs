@@ -23,7 +23,7 @@ fn leave_waits(txn: &Transaction) {
     txn.leave_waits(true);
 }
 
-/// D7: a transaction's writes are charged, except the first bytes.
+/// Decision 007: a transaction's writes are charged, except the first bytes.
 #[test]
 fn d7_a_transaction_is_charged_for_what_it_writes() {
     let db = new();

@@ -435,7 +435,7 @@ fn admit_makes_room_or_says_why_there_is_none() {
     fill(&bench, true).unwrap();
 }
 
-/// D7: a caller waits for memory only if background work holds some.
+/// Decision 007: a caller waits for memory only if background work holds some.
 #[test]
 fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     let bench = open(&SimDisk::new(1)).unwrap();

@@ -147,7 +147,7 @@ fn a_split_hides_no_commit_from_what_comes_in() {
     }
 }
 
-/// D7: blocks fill the memory first, and make room for rows.
+/// Decision 007: blocks fill the memory first, and make room for rows.
 #[test]
 fn rows_and_blocks_together_stay_within_the_budget() {
     let budget = Budget::new(4 << 20);
