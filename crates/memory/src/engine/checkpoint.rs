@@ -163,7 +163,9 @@ impl Inner {
         Ok(files)
     }
 
-    /// Writes the dirty pages. Writes no file if there are none.
+    /// Writes the dirty pages into a stream ([`crate::stream`]). Writes no file if there are none.
+    /// Of each page: its number (u64), then the words of its [`PAGE_ENTRIES`] entries
+    /// (`version/word.rs`; u64 each, little-endian). A block of the stream has whole pages.
     fn write_pages(
         &self,
         table: &Table,
