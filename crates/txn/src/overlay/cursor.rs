@@ -12,7 +12,7 @@ use super::{Layer, Overlay, PREFIX_BYTES, SPILL, row_key, row_prefix, row_value}
 /// A cursor over one layer's rows of one table.
 struct LayerSource {
     cursor: Box<dyn Cursor>,
-    /// Whether it stands on a row.
+    /// Whether the cursor stands on a row.
     there: bool,
 }
 
@@ -22,8 +22,8 @@ impl LayerSource {
     }
 }
 
-/// A cursor over a table's rows in several layers, each key once, in its version of the newest
-/// layer. It stands on a row, or past the last.
+/// A cursor over a table's rows in several layers. It returns each key once, with the row of the
+/// newest layer that has the key. It stands on a row, or past the last row.
 pub(crate) struct LayerCursor {
     /// The newest first.
     sources: Vec<LayerSource>,
@@ -62,7 +62,8 @@ impl LayerCursor {
         LayerCursor { sources: Vec::new(), direction: Direction::Forward, at: None }
     }
 
-    /// Finds the source with the next row; of equal keys, that of the newest layer.
+    /// Finds the source with the next row. If several sources have that key, it is the source of
+    /// the newest layer.
     fn choose(&mut self) {
         self.at = None;
         for (index, source) in self.sources.iter().enumerate().filter(|(_, one)| one.there) {
@@ -117,15 +118,15 @@ enum OverlayRowSource {
     End,
 }
 
-/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It returns rows
-/// singly ([`Cursor`], CURSOR-1 to CURSOR-4).
+/// A cursor over a table at a snapshot, merged with the overlays that the snapshot sees. It returns
+/// one row at a time ([`Cursor`], CURSOR-1 to CURSOR-4).
 pub(crate) struct OverlayCursor {
     engine: Arc<dyn Engine>,
     table: TableId,
     snapshot: Csn,
     direction: Direction,
     base: Box<dyn Cursor>,
-    /// Whether the table's cursor stands on a row that was not passed yet.
+    /// Whether `base`, the table's cursor, stands on a row that this cursor has not passed yet.
     base_ahead: bool,
     base_ended: bool,
     /// The newest first.
@@ -137,7 +138,7 @@ pub(crate) struct OverlayCursor {
 }
 
 impl OverlayCursor {
-    /// Over a table of the first engine, and its spilled rows in the second one.
+    /// Opens a cursor over a table in `engine`, and over the table's spilled rows in `spilled`.
     pub(crate) fn open(
         (engine, spilled): (&Arc<dyn Engine>, &dyn Engine),
         base: Box<dyn Cursor>,
@@ -177,7 +178,7 @@ impl OverlayCursor {
         }
     }
 
-    /// The overlay with the next row; of equal keys, the newest.
+    /// The overlay with the next row. If several overlays have that key, it is the newest overlay.
     fn first_overlay(&self) -> Option<usize> {
         let mut first: Option<(usize, &[u8])> = None;
         for (index, (_, rows)) in self.overlays.iter().enumerate() {
@@ -220,8 +221,8 @@ impl OverlayCursor {
         Ok(())
     }
 
-    /// Whether the table has a deletion of a key, which its cursor does not show, that is newer
-    /// than an overlay's version.
+    /// Whether the table has a deletion of the key that is newer than `csn`, the CSN of an overlay
+    /// that has the key. The table's cursor does not show deletions.
     fn deleted_since(&mut self, key: &[u8], csn: Csn, access: Access) -> Result<bool> {
         let engine = &self.engine;
         let found = engine.get(self.table, key, self.snapshot, access, &mut self.probe)?;

@@ -5,20 +5,20 @@ use spillway_base::{Csn, TableId};
 
 use super::Overlay;
 
-/// The progress of folding. One thread folds at a time.
+/// The progress of folding. The thread that has locked it is the only one that folds.
 #[derive(Default)]
 pub(crate) struct Folder(pub(crate) Mutex<Option<FoldProgress>>);
 
 /// An overlay that is being folded.
 pub(crate) struct FoldProgress {
     pub(crate) id: u64,
-    /// The remaining tables; the last is folded next.
+    /// The tables that are not completely folded. The last of them is folded next.
     pub(crate) tables: Vec<TableId>,
-    /// The last key of that table that was folded.
+    /// The last key that was folded, in the table that is folded now.
     pub(crate) last: Option<Vec<u8>>,
     /// Snapshots at this CSN or above find the folded rows, or newer ones, without the overlay.
     pub(crate) folded: Csn,
-    /// The commit that deleted the record.
+    /// The CSN of the commit that deleted the overlay's record, once it is deleted.
     pub(crate) ended: Option<Csn>,
 }
 

@@ -3,16 +3,32 @@
 //!
 //! # Format of the table [`SPILL`]
 //!
+//! A *spill* is what one transaction has put into this table, or one list or set of a statement
+//! ([`crate::spill::Scratch`], [`crate::spill::ScratchSet`]). It has a number, one *record*, and any
+//! number of *rows*. The record says whether the transaction has committed. A transaction's rows are
+//! in *layers*: a layer has the rows that were spilled between two savepoints. If a key has rows in
+//! several layers, the row of the layer with the largest number counts.
+//!
 //! ```text
-//! record  key    u8 0, then the spill's number (u64, big-endian)
-//!         value  u8 1 (format), u8 0 under way or 1 committed, then for each layer: its number
-//!                (varint), the count of its tables (varint), each table (varint)
-//! row     key    u8 1, the spill's number (u64), the layer (u32), the table (u32), each
-//!                big-endian, then the row's key
-//!         value  the row's value, then u8 1; or u8 0 alone where the row is deleted
+//! record  key    0 (u8), the spill's number (u64, big-endian)
+//!         value  format (u8): 1
+//!                state (u8): 0 not committed, 1 committed
+//!                the layers, the oldest first, up to the end of the value; of each layer:
+//!                  its number (varint)
+//!                  the number of tables that it has rows of (varint)
+//!                  the id of each of these tables (varint)
+//! row     key    1 (u8), the spill's number (u64), the layer's number (u32), the table's id (u32),
+//!                all big-endian; then the row's key in its table
+//!         value  of a row with a value: the value, then 1 (u8)
+//!                of a deleted row: 0 (u8)
 //! ```
 //!
-//! The CSN of the version of a committed record is N. The engine checksums both.
+//! A record in state 0 lists no layers. The commit of the transaction overwrites it with a record in
+//! state 1. So the version of that record has the transaction's CSN, and an opening learns the CSN
+//! there. Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has its
+//! position in the list (u64, big-endian) as key, and its bytes alone as value; an entry of a set
+//! has its bytes as key, and no value. The engine checksums all of these as it does any table's
+//! rows.
 
 mod cursor;
 mod fold_progress;
@@ -39,7 +55,7 @@ const ROW: u8 = 1;
 const FORMAT: u8 = 1;
 pub(crate) const PREFIX_BYTES: usize = 1 + 8 + 4 + 4;
 
-/// A transaction's writes between two of its savepoints, and the tables that they are in.
+/// A layer: the writes of a transaction that were spilled between two of its savepoints.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layer {
     pub(crate) number: u32,
@@ -76,7 +92,8 @@ pub(crate) fn record_key(id: u64) -> Vec<u8> {
     key
 }
 
-/// Decodes a stored row: its value, or `None` if it is deleted.
+/// Decodes the value of a row in [`SPILL`]: the row's value in its table, or `None` if it is
+/// deleted.
 pub(crate) fn row_value(stored: &[u8]) -> Result<Option<&[u8]>> {
     match stored.split_last() {
         Some((1, value)) => Ok(Some(value)),

@@ -14,11 +14,11 @@ use crate::snapshots::{Pin, Snapshots};
 /// A committed transaction's spilled rows, until they are folded. It pins a snapshot (SPILL-5).
 pub(crate) struct Overlay {
     pub(crate) id: u64,
-    /// The commit that made the rows count.
+    /// The CSN of the transaction's commit.
     pub(crate) csn: Csn,
     /// The oldest first.
     pub(crate) layers: Vec<Layer>,
-    /// The commits that have folded its rows, ascending.
+    /// The CSNs of the commits that have folded its rows, ascending.
     pub(crate) folds: Mutex<Vec<Csn>>,
     snapshots: Arc<Snapshots>,
     pin: Option<Pin>,
@@ -39,7 +39,8 @@ impl Overlay {
         self.layers.iter().any(|layer| layer.tables.contains(&table))
     }
 
-    /// The row of a key: `None` if the overlay has none, otherwise whether it has a value.
+    /// Looks a key's row up: `None` if the overlay has no row of it, otherwise whether the row has
+    /// a value (`false` if it is deleted).
     pub(crate) fn find(
         &self,
         engine: &dyn Engine,
@@ -59,7 +60,8 @@ impl Drop for Overlay {
     }
 }
 
-/// Finds a key's row in layers, the newest first.
+/// Looks a key's row up in the layers, in the newest layer first. Returns the same as
+/// [`Overlay::find`].
 pub(crate) fn find(
     engine: &dyn Engine,
     (id, layers): (u64, &[Layer]),
@@ -128,8 +130,9 @@ impl Overlays {
     }
 
     /// The number of changes of the list, or `None` while there is an overlay. A reader at an
-    /// unregistered snapshot calls this before it takes the CSN and after it has read. Equal
-    /// results prove that no overlay belongs to the rows that it read.
+    /// unregistered snapshot calls this before it takes its CSN, and again after it has read. If
+    /// both calls return the same number, there was no overlay in between, so the rows that it read
+    /// are complete.
     #[inline]
     pub(crate) fn quiet(&self) -> Option<u64> {
         let changes = self.changes();
@@ -155,7 +158,8 @@ impl Overlays {
     /// Attaches the spill of a commit, before the commit is visible (SPILL-1).
     pub(crate) fn attach(&self, id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) {
         let overlay = Arc::new(Overlay::new(id, csn, layers, snapshots));
-        // The count first, so that every thread that sees the snapshot N sees the count.
+        // The count is incremented first. So a thread that has taken a snapshot at `csn` or above
+        // sees a count above 0, and looks at the list.
         self.attached.fetch_add(1, Ordering::AcqRel);
         self.list.rcu(|list| {
             let mut list = List::clone(list);
@@ -181,7 +185,8 @@ impl Overlays {
         self.discarded.lock().push(id);
     }
 
-    /// The commit to which a version counts (SPILL-7).
+    /// The CSN that a version of a table counts as: that of the overlay if a fold wrote the version
+    /// (SPILL-7), otherwise its own.
     pub(crate) fn effective(&self, csn: Csn) -> Csn {
         if !self.any() {
             return csn;
@@ -191,9 +196,8 @@ impl Overlays {
         folded.map_or(csn, |overlay| overlay.csn)
     }
 
-    /// The result of a lookup at a snapshot, given the overlays that the snapshot sees and the
-    /// table's result. `value` holds the table's value, and receives the overlay's if that is
-    /// newer.
+    /// Combines the result of a lookup in a table with the overlays that the snapshot sees. `value`
+    /// holds the table's value. If an overlay has a newer version, `value` receives that one.
     pub(crate) fn resolve(
         &self,
         engine: &dyn Engine,

@@ -14,7 +14,8 @@ use crate::overlay::{FoldProgress, LayerCursor, Overlay, SPILL, record_key, rows
 use crate::pipeline::{RELAXED, Terms};
 use crate::shared::{Admission, Shared};
 
-/// The most rows in one commit of a fold. No other commit is ordered while they are checked.
+/// The most rows in one commit of a fold. The commit holds the gate while it checks them, so no
+/// other commit takes a CSN meanwhile.
 const CHUNK_ROWS: usize = 1000;
 
 type Row = (Vec<u8>, Option<Vec<u8>>);
@@ -26,8 +27,8 @@ impl Shared {
         self.overlays.open(&**engine, stable, &self.snapshots)
     }
 
-    /// Does one step of the work that spilled transactions leave behind; `false` if there is none
-    /// to do now.
+    /// Does one step of folding, or deletes one discarded spill. Returns `false` if there is
+    /// nothing to do now.
     ///
     /// # Errors
     /// As a commit. The next call retries a failed step.
@@ -39,7 +40,8 @@ impl Shared {
             self.overlays.discarded.lock().retain(|other| *other != id);
             return Ok(true);
         }
-        // Reload the list each time: it holds overlays, and with them their pins.
+        // The list is loaded anew at each step, and not kept: a list keeps its overlays, and these
+        // keep their pinned snapshots.
         let Some(overlay) = self.overlays.all().first().cloned() else { return Ok(false) };
         if progress.as_ref().is_none_or(|progress| progress.id != overlay.id) {
             if overlay.csn > self.snapshots.stable_csn() {
@@ -74,7 +76,8 @@ impl Shared {
         let (start, end) = rows_of(id);
         let range = KeyRange::new(&start, end.as_deref());
         let mut batch = WriteBatch::new();
-        // All rows to delete are installed when this returns.
+        // Once this call of `newest` returns, all rows of the spill are installed, so the range
+        // covers them.
         batch.push(Op::DeleteRange { table: SPILL, range, upto: self.newest() });
         batch.push(Op::Delete { table: SPILL, key: &record_key(id) });
         write(self, &batch)
@@ -93,8 +96,8 @@ impl Shared {
             return Ok(());
         };
         let last = last.clone();
-        // This reads the rows that `commit_fold` checks again into memory, before other commits are
-        // blocked.
+        // Reads the blocks of these rows into memory now. `commit_fold` looks the same rows up
+        // again while it holds the gate, and other commits wait for that.
         let engine = self.engines.of(table)?;
         let mut value = Vec::new();
         for (key, _) in &rows {
@@ -143,14 +146,15 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Writes those of an overlay's rows to their table that no other commit has changed since
-    /// (SPILL-7). Returns the CSN from which on a snapshot finds all of the rows, or newer ones,
-    /// without the overlay.
+    /// Writes to a table those of the overlay's rows that no later commit has changed (SPILL-7).
+    /// Returns the least CSN at which a snapshot finds all of these rows, or newer versions of
+    /// them, without the overlay.
     fn commit_fold(&self, overlay: &Overlay, table: TableId, rows: &[Row]) -> Result<Csn> {
         self.await_room(table)?;
         let mut all = WriteBatch::new();
         rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
-        // Reserve room for all of them, although some may not be written.
+        // Room is reserved before the gate is held, so it is reserved for all rows, although some
+        // may not be written.
         let Admission { room, memory } = self.admit(&all, &super::unwaited())?;
         let held = self.pipeline.hold_gate()?;
         let newest = self.newest();

@@ -6,53 +6,56 @@
 //! hundred kilobytes. So the log is cut, memtables are flushed and memory stays bounded while a
 //! statement changes any number of rows.
 //!
-//! The commit of the transaction copies nothing. One small commit, with CSN N, writes a *record*
-//! which marks the spilled rows as committed. From N on they are an *overlay* of the tables that
-//! the transaction wrote to: a read of such a table at a snapshot of N or above reads the table,
-//! then the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
-//! [`SPILL`] without such a record; they are deleted as one range.
+//! The commit of the transaction copies no spilled row. It is one small commit that writes a
+//! *record*, which marks the spilled rows as committed. Call its CSN N. The spilled rows are then
+//! an *overlay* of the tables that the transaction wrote to: a read of such a table at a snapshot
+//! of N or above reads the table, then the overlay, and takes the newer version. After a rollback,
+//! or a crash before N is durable, the record still says that the spill is not committed. The rows
+//! are then deleted as one range.
 //!
 //! A background job *folds* an overlay into its tables. It reads the overlay's rows in key order
-//! and commits them to the table, about a thousand at a time, each such commit with its own CSN. It
-//! skips a row that another commit has changed since N. When no reader needs the overlay any more,
-//! the job deletes its rows and its record.
+//! and commits them to their table, up to a thousand in one commit. Each of these commits has a CSN
+//! of its own. The job skips a row that another commit has changed since N. When no reader needs
+//! the overlay any more, the job deletes the overlay's rows and its record.
 //!
-//! Two designs were rejected. The first logs one batch of any size and installs it at its commit:
-//! no other commit is acknowledged until it is installed, which takes seconds or minutes for
-//! gigabytes. The second writes versions into the table itself that are invisible until the commit,
-//! as RocksDB's WriteUnprepared transactions do: each read and each compaction would have to look
-//! up which transaction wrote a version and whether it committed, and a rollback would write as
-//! much again.
+//! Two designs were rejected. In the first, the commit logs all writes as one batch, of any size,
+//! and installs it. The stable CSN cannot pass that commit before the install ends, which takes
+//! seconds or minutes for gigabytes, and no later commit is acknowledged meanwhile. In the second,
+//! the transaction writes versions into the table itself that are invisible until it commits, as
+//! RocksDB's WriteUnprepared transactions do. Each read and each compaction would then have to look
+//! up which transaction wrote a version and whether that transaction has committed, and a rollback
+//! would write as much again.
 //!
-//! [`Scratch`] and [`ScratchSet`] use the same table for the results of a statement that exceed
-//! memory.
+//! [`Scratch`] and [`ScratchSet`] use the same table for intermediate results of a statement that
+//! exceed memory.
 //!
 //! # Guarantees
 //!
 //! - **SPILL-1 (atomic).** All writes of a spilled transaction are visible at its CSN N and above,
-//!   and none at a snapshot below. After a crash all of them exist if N was recovered, and none
-//!   otherwise.
-//! - **SPILL-2 (own reads).** The transaction reads its spilled writes like those in its buffer; so
-//!   does an open scan, ahead of its position.
+//!   and none at a snapshot below N. After a crash all of them exist if commit N was recovered, and
+//!   none otherwise.
+//! - **SPILL-2 (own reads).** The transaction reads its spilled writes like those in its buffer. A
+//!   scan that was open before a spill also sees them, ahead of its position.
 //! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes the spilled writes made since, and
-//!   no others. Spilled writes are split into *layers* at the savepoints that still exist; a
-//!   rollback drops layers.
+//!   no others. Spilled writes are split into *layers* at the savepoints that still exist. A
+//!   rollback drops the layers since the savepoint.
 //! - **SPILL-4 (order).** A key's versions are ordered by CSN, whether they are in the table or in
 //!   overlays. The transaction holds the lock of a row from before it spills the write until after
 //!   N, so no other commit of that key lies between.
-//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned. So a
-//!   table's own deletions above N are not dropped ([`spillway_base::engine::Found::Nothing`]), and
-//!   hide the overlay's rows. From the start of a recovery until its overlays are attached, a
-//!   snapshot at zero is pinned.
+//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned. So no
+//!   engine drops a deletion above N from a table ([`spillway_base::engine::Found::Nothing`]): the
+//!   deletion must go on hiding the overlay's row. From the start of a recovery until its overlays
+//!   are attached, a snapshot at zero is pinned.
 //! - **SPILL-6 (no range).** While a table has an overlay, no commit is ordered that deletes a
-//!   range of the table as one operation: it would also hide, or fail to hide, rows of the overlay.
-//!   Such a commit deletes row by row instead.
-//! - **SPILL-7 (folding changes nothing).** A fold's commit is ordered while no other commit can
-//!   be, and writes only rows whose newest version is the overlay's own. It conflicts with no
-//!   transaction: a version that a fold wrote counts as one of CSN N.
-//! - **SPILL-8 (end).** An overlay's record is deleted, durably, only once every row is folded, or
-//!   skipped for a newer version, and no snapshot older than these remains. Only then is the pinned
-//!   snapshot released.
+//!   range of the table as one operation: such an operation hides the table's versions up to a
+//!   snapshot, and nothing says which rows of the overlay it hides. Such a commit deletes row by
+//!   row instead.
+//! - **SPILL-7 (folding changes nothing).** A fold's commit holds the gate: no other commit takes a
+//!   CSN at the same time. It writes only rows whose newest version is the overlay's own. It
+//!   conflicts with no transaction, because a version that a fold wrote counts as one of CSN N.
+//! - **SPILL-8 (end).** An overlay's record is deleted only once every row is folded, or skipped
+//!   for a newer version, and no snapshot below the CSNs of the folds and of these newer versions
+//!   remains. The pinned snapshot is released once that deletion is stable.
 //!
 //! [`SPILL`]: crate::overlay::SPILL
 
@@ -70,7 +73,7 @@ pub(crate) use write_set::{OtherWrites, Spill};
 /// a fold.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
-/// The options of a commit whose acknowledgement nothing waits for.
+/// The options of a commit that no caller waits for.
 fn unwaited() -> TransactionOptions {
     TransactionOptions::new().durability(Durability::Relaxed)
 }

@@ -3,7 +3,8 @@
 /// A point in a transaction to roll back to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Savepoint {
-    /// How often the buffer was spilled before it (`spill`), and the number of writes in it.
+    /// The round of the spill (`Spill::round`), and the number of writes in the buffer, at that
+    /// point.
     pub(crate) round: u32,
     pub(crate) writes: usize,
 }

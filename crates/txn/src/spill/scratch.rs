@@ -14,7 +14,7 @@ use super::write_set::{begin_record, write};
 use crate::overlay::{PREFIX_BYTES, SPILL, row_key, row_prefix};
 use crate::shared::Shared;
 
-/// The table id in the keys of a list's rows, which belong to no table.
+/// The table's id in the keys of the rows of lists and sets, which belong to no table.
 const NO_TABLE: TableId = TableId(0);
 
 /// A list that grows at its end and is then read once, in order. Dropping it deletes its rows.

@@ -13,16 +13,16 @@ use crate::overlay::{Layer, SPILL, SpillRecord, find, record_key, row_key};
 use crate::pipeline::{RELAXED, Terms};
 use crate::shared::Shared;
 
-/// The writes that remain after a rollback to a savepoint of an earlier round.
+/// What remains after a rollback to a savepoint of an earlier round ([`Spill::round`]).
 #[derive(Clone, Copy)]
 pub(crate) struct KeptWrites {
     pub(crate) layers: usize,
-    /// The other writes, which the buffer keeps from round to round.
+    /// The writes that are never spilled. The buffer keeps them from round to round.
     pub(crate) other: OtherWrites,
 }
 
-/// The number of tables that the transaction has created and dropped, and of ranges deleted as one
-/// operation.
+/// The writes that are never spilled: the number of tables created, of tables dropped, and of
+/// ranges deleted as one operation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct OtherWrites {
     pub(crate) created: usize,
@@ -30,7 +30,7 @@ pub(crate) struct OtherWrites {
     pub(crate) ranges: usize,
 }
 
-/// A savepoint amid buffered writes that are now spilled.
+/// A savepoint that lies between two writes that were spilled together. Layers end there.
 struct Cut {
     savepoint: Savepoint,
     kept: KeptWrites,
@@ -42,8 +42,9 @@ pub(crate) struct Spill {
     /// The oldest first.
     layers: Vec<Layer>,
     next_layer: u32,
-    /// The state at the beginning of each round. A round ends with a spill, and with a rollback to
-    /// a savepoint of an earlier round.
+    /// The state at the beginning of each round. A round is the time between two spills: it ends
+    /// when the buffer is spilled, or when the transaction rolls back to a savepoint of an earlier
+    /// round.
     rounds: Vec<KeptWrites>,
     cuts: Vec<Cut>,
     /// Changes when the contents change.
@@ -51,7 +52,7 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// Begins a spill, and writes a record that it is in progress.
+    /// Begins a spill, and writes its record, in the state "not committed".
     pub(crate) fn begin(shared: &Shared) -> Result<Spill> {
         let id = begin_record(shared)?;
         let rounds = vec![KeptWrites { layers: 0, other: OtherWrites::default() }];
@@ -87,7 +88,8 @@ impl Spill {
         self.layers.iter().flat_map(|layer| layer.tables.iter().copied())
     }
 
-    /// The row of a key: `None` if there is none, otherwise whether it has a value.
+    /// Looks a key's spilled row up: `None` if there is none, otherwise whether the row has a value
+    /// (`false` if it is deleted).
     pub(crate) fn find(
         &self,
         shared: &Shared,
@@ -125,9 +127,10 @@ impl Spill {
         (self.layers.len(), self.cuts.len())
     }
 
-    /// Drops the layers and cuts added since a mark of this round, because they could not be
-    /// written completely. Rows added to an older layer stay: the buffer still has them, or a
-    /// rollback to the savepoint before drops that layer.
+    /// Drops the layers and cuts that were added since a mark of this round, because their rows
+    /// could not be written completely. Rows that were added to an older layer stay, which is
+    /// harmless: the buffer still has the same writes, and a rollback that undoes these drops that
+    /// layer.
     pub(crate) fn forget_since(&mut self, (layers, cuts): (usize, usize)) {
         self.layers.truncate(layers);
         self.cuts.truncate(cuts);
@@ -159,9 +162,9 @@ impl Spill {
         )
     }
 
-    /// Whether the next writes need their own layer: because a rollback to one of these savepoints
-    /// would keep all existing layers, or because some savepoint of this round lies within the
-    /// spilled writes.
+    /// Whether the next writes need a new layer. They do if there is no layer, or if a rollback to
+    /// one of these savepoints would keep all existing layers: it must not keep the next writes
+    /// too.
     fn needs_layer(&self, savepoints: impl Iterator<Item = Savepoint>) -> bool {
         let round = self.round();
         let known = |one: &Savepoint| {
@@ -173,8 +176,8 @@ impl Spill {
         self.layers.is_empty() || kept.any(|layers| layers == self.layers.len())
     }
 
-    /// Undoes the writes spilled after a savepoint of an earlier round (SPILL-3). Returns the other
-    /// writes that the buffer is to keep.
+    /// Undoes the writes that were spilled after a savepoint of an earlier round (SPILL-3). Returns
+    /// the writes of the other kinds that the buffer has to keep.
     pub(crate) fn undo_to(&mut self, savepoint: Savepoint) -> OtherWrites {
         let kept = self.kept(savepoint);
         self.layers.truncate(kept.layers);
@@ -183,8 +186,8 @@ impl Spill {
         kept.other
     }
 
-    /// Adds the operations that make the spill count to the batch, and returns the layers to attach
-    /// once they have a CSN.
+    /// Adds the record that marks the spill as committed to the commit's batch. Returns the layers
+    /// to attach once the commit has a CSN.
     pub(crate) fn commit_into(&self, dropped: &[TableId], batch: &mut WriteBatch) -> Vec<Layer> {
         let mut layers = self.layers.clone();
         for layer in &mut layers {
@@ -196,7 +199,8 @@ impl Spill {
         layers
     }
 
-    /// Attaches the overlay. Called with its CSN before that CSN is visible.
+    /// Attaches the layers as an overlay. Called after the commit has its CSN, and before that CSN
+    /// is visible.
     pub(crate) fn attach(&self, shared: &Shared, csn: Csn, layers: Vec<Layer>) {
         shared.overlays.attach(self.id, csn, layers, &shared.snapshots);
     }
@@ -215,7 +219,7 @@ pub(crate) struct LayerWriter<'s> {
 }
 
 impl LayerWriter<'_> {
-    /// Adds a row; key order is the most efficient.
+    /// Adds a row. It is most efficient to add rows in key order.
     pub(crate) fn add(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let layer = self.spill.layers.last_mut().expect("a writer has a layer");
         layer.tables.insert(table);
@@ -243,8 +247,9 @@ impl LayerWriter<'_> {
     }
 }
 
-/// Commits a chunk that only the transaction manager reads. It need not wait for durability: the
-/// commit that makes it count has a later CSN.
+/// Commits a chunk of rows, or a record, to [`SPILL`]. It does not wait for durability, and need
+/// not: the commit that marks the spill as committed has a larger CSN, so it is acknowledged only
+/// once the chunk is durable too.
 pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     shared.await_room(SPILL)?;
     let admission = shared.admit(batch, &super::unwaited())?;
@@ -254,7 +259,8 @@ pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     Ok(csn)
 }
 
-/// Writes the record of a new spill, whose rows are deleted after a crash. Returns its number.
+/// Writes the record of a new spill, in the state "not committed", and returns the spill's number.
+/// The next opening deletes the rows of spills in that state.
 pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     create_table(shared)?;
     let id = shared.overlays.new_id();
