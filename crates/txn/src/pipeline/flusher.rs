@@ -1,15 +1,16 @@
 //! Flusher threads, one for each lane. They flush commits that no thread waits for.
 //!
-//! A thread that does not wait for its commit requests a flush within some delay. Most requests
-//! find an earlier request that is still set: they load one atomic and read no clock. A flusher
-//! clears the request before it looks at the queue, so a thread that finds the request set has its
-//! commit in the queue that the flusher will look at.
+//! A thread that does not wait for its commit requests a flush within some delay. Most threads find
+//! an earlier request still set, and have nothing to do: they load one atomic and read no clock.
+//! This misses no commit. A thread queues its commit before it looks at the request, and a flusher
+//! clears the request before it looks at the queue. So if the thread finds the request set, the
+//! flusher has yet to look at the queue.
 //!
-//! A commit with a callback is not urgent ([`Urgency::Soon`]): an idle thread may flush it first,
-//! and under load some thread always does. So a flusher with only such requests stands by. After
-//! each delay it checks whether other threads have flushed the commits that were queued at the last
-//! check, and flushes only if they have not. While the queue is not empty the request stays set,
-//! and no thread has to wake the flusher.
+//! A commit with a callback is not urgent for the flusher ([`Urgency::Soon`]): an idle thread may
+//! flush it first, and under load some other thread always does. So a flusher that has only such
+//! requests *stands by*. After each delay of [`SOON`] it checks whether other threads have flushed
+//! the commits that were queued at the last check. It flushes only if they have not. While the
+//! queue is not empty the request stays set, so no thread has to wake the flusher for it.
 
 use std::time::Duration;
 
@@ -23,9 +24,9 @@ use crate::sync::{Condvar, Mutex};
 /// How long a commit without a waiter may stay only in memory under [`crate::Durability::Relaxed`].
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
-/// How long a commit may wait for a flush that another thread leads, if its outcome is reported by
-/// a callback or if an engine cannot write it to its files before it is durable. It waits for at
-/// most twice as long, if other threads lead flushes at first and then stop.
+/// How long the flusher leaves a commit to flushes of other threads, if a callback waits for the
+/// commit, or an engine that cannot write it to its files before it is durable. The commit waits
+/// for at most twice as long: other threads may lead flushes up to one check, and then stop.
 pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 /// How soon a flush is requested. Each class has its own due time, so a request of a class that was
@@ -36,7 +37,8 @@ pub(crate) enum Urgency {
     Timed = 0,
     /// At some time: nothing waits.
     Relaxed = 1,
-    /// Very soon: a callback waits, whose thread may lead a flush before, or an engine waits.
+    /// Very soon: a callback or an engine waits. Another thread may lead a flush before the flusher
+    /// does.
     Soon = 2,
     /// At once.
     Now = 3,
@@ -137,7 +139,7 @@ impl Flushers {
             flusher.changed.notify_all();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // It ends with its loop; the panic hook has reported a panic in it.
+            // The result is ignored: if the thread panicked, the panic hook has reported it.
             let _ = thread.join();
         }
     }
@@ -152,8 +154,7 @@ impl Pipeline {
                 continue;
             }
             if urgency == Urgency::Soon {
-                // After the caller's commit was queued, and before the check whether the flusher
-                // will look for it.
+                // The order is: the caller's commit is queued, this fence, the load of the request.
                 fence(Ordering::SeqCst);
                 if !flusher.asked_soon.load(Ordering::SeqCst) {
                     let at = *at.get_or_insert_with(&due);
@@ -195,7 +196,8 @@ impl Pipeline {
                 continue;
             }
             let mut wanted = flusher.wanted.lock();
-            // A thread that requested or stopped before this did not see it sleep.
+            // A request or a stop that came before this lock was taken found no sleeping thread to
+            // wake.
             if self.flushers.stop.load(Ordering::Acquire) || wanted.room {
                 continue;
             }

@@ -1,11 +1,15 @@
 //! The gate that every commit passes before it takes a CSN. It refuses commits once the database is
 //! closed, and commits to a table that has been dropped.
 //!
-//! A commit to a table that another commit dropped first is refused: engines would skip its writes
-//! silently. So a commit that drops a table holds the gate. It waits until every commit that passed
-//! the gate before has its CSN, and later commits wait for it. The gate costs other commits one
-//! load of a word that rarely changes, after they reserve their place: either the holder sees the
-//! place, or the commit sees that the gate is held.
+//! A commit must not get a CSN above that of a commit which drops one of its tables: engines would
+//! skip its writes silently. So a commit that drops a table *holds* the gate. It waits until every
+//! commit that passed the gate before has its CSN. Later commits wait until it releases the gate,
+//! and are then refused if they write to the dropped table.
+//!
+//! The gate costs other commits one load of a word that rarely changes. A commit loads the word
+//! after it has reserved its place, and the holder looks at the queues after it has stored the
+//! word. So the holder sees the commit's place, and waits for it, or the commit sees that the gate
+//! is held.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;
@@ -25,7 +29,8 @@ pub(super) enum Passage {
 
 pub(super) struct Gate {
     passage: AtomicUsize,
-    /// Locked while the gate is held, and by threads that change the state that it protects.
+    /// Locked while the gate is held, and by a thread that closes it. Commits that find the gate
+    /// held wait for it.
     lock: Mutex<()>,
     /// Tables dropped since the database was opened, and whether there are any.
     dropped: RwLock<FxHashSet<TableId>>,

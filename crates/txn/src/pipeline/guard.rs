@@ -1,9 +1,10 @@
 //! Stops the database when a thread panics in the middle of a commit (PIPE-4).
 //!
-//! A place that is reserved and never filled blocks its lane. A CSN that is never installed blocks
-//! the stable CSN. Entries that were taken out of a queue and not written are lost silently. None
-//! of these can be repaired, because later commits follow the CSN. So the database stops writes and
-//! reports why, as it does when the log fails (decision 006), and the next opening recovers.
+//! Such a panic may leave a place that is reserved and never filled, which blocks its lane; a CSN
+//! that is never installed, which blocks the stable CSN; or entries that were taken out of a queue
+//! and not written, which would be lost silently. None of these can be repaired, because later
+//! commits already have larger CSNs. So the database stops writes and reports why, as it does when
+//! the log fails (decision 006). The next opening recovers.
 
 use spillway_base::{Error, ErrorKind};
 
@@ -36,9 +37,10 @@ impl Pipeline {
 }
 
 impl Guard<'_> {
-    /// Checks for a panic now, because the drop of the guard's owner acts on the result.
+    /// Looks for a panic now, and not only when the guard is dropped.
     pub(super) fn look(&self) {
-        // A model that panics has failed, and loom accepts no more operations then.
+        // Under loom nothing is done: a model that panics has failed, and loom accepts no more
+        // operations.
         if !self.unwinding && std::thread::panicking() && !cfg!(loom) {
             self.pipeline.stop_after_panic(self.doing);
         }

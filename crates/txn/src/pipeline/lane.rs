@@ -1,4 +1,5 @@
-//! One lane: a queue, its log stream, and the first two stages of the pipeline.
+//! One lane: a queue with its log stream. It does stages one and three of the pipeline, log
+//! buffering and log flushing.
 
 use std::sync::atomic::AtomicU64 as Counter;
 
@@ -15,17 +16,18 @@ use super::segments::{Newest, Segments};
 use crate::record::{COMMIT_HEAD_BYTES, COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
 
-/// The largest batch: with its record around it, half of what a frame takes.
+/// The largest batch: together with its record's overhead, it takes half of a frame's largest
+/// payload.
 pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
-/// The most bytes of a frame before its last commit.
+/// See [`Lane::frame_bytes`].
 const FRAME_BYTES: usize = 64 << 20;
-/// The most memory for a frame that is kept between flushes.
+/// The largest buffer that is kept for the next frame.
 const SPARE_BYTES: usize = 8 << 20;
-/// Words that are taken out before their space is freed.
+/// The words that are taken out of the queue before their space is freed for new places.
 const RELEASE_WORDS: u64 = 8 << 10;
 
-/// The state of the thread that writes to the log.
+/// The state of a lane's log writes. The thread that has the lane's turn owns it.
 #[derive(Default)]
 pub(super) struct FlushState {
     /// The position of the next entry to take.
@@ -33,14 +35,14 @@ pub(super) struct FlushState {
     /// Whether a frame was written but not synced.
     unsynced: bool,
     spare: Vec<u8>,
-    /// The commits of the frame whose places an engine wants.
+    /// The commits of the current frame whose places an engine wants.
     placed: Vec<InFrame>,
     pub(super) segments: Segments,
     /// The space for the note before the next cut, reserved so that a full log can be cut.
     pub(super) note: Option<LogRoom>,
 }
 
-/// Counts of a lane's first two stages.
+/// Counts of the stages that a lane does.
 #[derive(Default)]
 pub(crate) struct LaneCounts {
     /// The commits that found the queue full, and their waiting time.
@@ -64,7 +66,7 @@ pub(crate) struct Lane {
     ring: Ring,
     /// Batches too large for the ring, by their places.
     large: Mutex<FxHashMap<u64, WriteBatch>>,
-    /// A frame takes no further commit past this size.
+    /// A frame with this many bytes takes no further commit: [`FRAME_BYTES`], except in tests.
     pub(super) frame_bytes: usize,
     flushing: Mutex<FlushState>,
     /// The queue is durable up to this position.
@@ -109,7 +111,8 @@ impl Lane {
                 ),
             ));
         }
-        // Each record may need its own frame.
+        // The room includes that of a stable record, which precedes the commit if it begins a
+        // frame.
         let room = self.plog.reserve((batch_bytes + COMMIT_OVERHEAD) as u64)?;
         Ok(Room { lane: self, room })
     }
@@ -182,8 +185,8 @@ impl Lane {
     }
 
     /// A CSN up to which every commit of this lane is durable. `ordered` is the newest CSN that was
-    /// assigned before the call. Each commit reserves its place in some lane before its CSN is
-    /// assigned, so a lane whose places are all durable has all of its commits up to `ordered`.
+    /// assigned before the call. A commit reserves its place before it gets its CSN. So if all
+    /// places of the lane are durable, then so are all of its commits up to `ordered`.
     pub(super) fn durable_through(&self, ordered: u64) -> u64 {
         if self.has_unflushed() { self.durable_through.load(Ordering::SeqCst) } else { ordered }
     }
@@ -198,9 +201,9 @@ impl Lane {
         self.flushing.try_lock()
     }
 
-    /// Stages one and two for the entries queued at the call: writes them, and syncs the log. It
-    /// reads `ordered` first: see [`Lane::durable_through`]. It waits for places that are reserved
-    /// and not filled, as long as `health` reports no failure.
+    /// Stage three: writes the entries that are queued at the call, and syncs the log. It calls
+    /// `ordered` before it reads the end of the queue (see [`Lane::durable_through`]). It waits for
+    /// places that are reserved and not filled, as long as `health` reports no failure.
     pub(super) fn flush(
         &self,
         state: &mut FlushState,
@@ -277,8 +280,8 @@ impl Lane {
             };
             let begin = frame.len();
             let Some(entry) = self.ring.take(state.taken, frame, head) else {
-                // Its owner is copying, waits for the ring to wrap around, or has left because a
-                // log failed.
+                // The place is not filled. Its owner is copying, waits until the ring has room for
+                // the place, or has given up because the log failed.
                 self.ring.release(state.taken);
                 health()?;
                 pause(&mut tries);
@@ -330,7 +333,8 @@ impl Lane {
         add(&self.counts.flushed_bytes, frame.len() as u64);
         state.unsynced = !durable;
         state.segments.note(position, gathered.newest);
-        // Before the caller stores that the lane is durable up to these commits.
+        // This comes before the caller stores that the lane is durable up to these commits
+        // (`places.rs`).
         self.places.add(self.log, position, &state.placed);
         Ok(())
     }

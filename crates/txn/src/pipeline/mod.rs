@@ -2,81 +2,93 @@
 //! durable and visible (decisions 001 to 004 and 006; X-Engine, sections 3.2.2 and 3.2.3; HiEngine,
 //! sections 4.2 and 5.2).
 //!
-//! A lane is a queue of commits with its own log stream. Each thread is assigned to one lane, and a
-//! commit goes to its thread's lane as a whole: no commit is in two lanes. A commit passes four
-//! stages:
+//! A lane is a queue of commits with its own log stream. Each thread is assigned to one lane. A
+//! commit goes as a whole to the lane of its thread. It passes four stages:
 //!
 //! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its
 //!    lane's queue, takes the next CSN, and copies its encoded batch into the place. It takes no
 //!    lock, and places need not be in CSN order.
 //! 2. **Installing**: the committing thread installs its own batch in the engines, then releases
 //!    its row locks (decision 003). Any number of threads install at once.
-//! 3. **Log flushing** ([`Lane::flush`]): one thread at a time leads a lane, the first that needs
-//!    durability. It takes all queued commits, computes their checksum, and writes and syncs them
-//!    as one frame. The queue fills meanwhile, so under load batches form by themselves (group
-//!    commit). An idle lane adds no wait: a single writer's commit is one write-and-sync on its own
-//!    thread. A thread that only needs room in the queue writes its contents without a sync
-//!    ([`Lane::write`]).
-//! 4. **Commit**: when a flush or an install advances the stable CSN, the commits up to it are
-//!    acknowledged.
+//! 3. **Log flushing** ([`Lane::flush`]): one thread at a time *leads* a lane: the first one that
+//!    needs a commit of the lane to be durable. It takes all commits out of the queue, computes
+//!    their checksum, and writes and syncs them as one frame. Commits that arrive meanwhile are the
+//!    next frame, so frames grow with the load (group commit). An idle lane adds no wait: a single
+//!    writer's commit is one write-and-sync on the writer's own thread. A thread that only needs
+//!    room in the queue writes the queued commits without a sync ([`Lane::write`]).
+//! 4. **Commit**: when a log flush or an install advances the stable CSN, the commits up to the new
+//!    stable CSN are acknowledged.
 //!
-//! X-Engine installs after flushing. This was rejected: a commit would hold its row locks while it
-//! waits for the device, and a hot row would be as slow as the device. An early install makes no
-//! version visible early (decision 002).
+//! X-Engine installs a commit after the log flush. This order was rejected: a commit would hold its
+//! row locks while it waits for the device, so a row could change only as often as the device
+//! syncs. An early install makes no version visible early, because snapshots begin at the stable
+//! CSN (decision 002). On this page, a flush is a log flush.
 //!
 //! # The durable CSN
 //!
-//! No list maps CSNs to lanes. A thread reserves its place *before* it takes its CSN. So if a flush
-//! reads the CSN counter first, and the end of a lane's queue second, every commit of the lane up
-//! to that CSN lies before that end. The flush reads both, writes up to the end, and syncs. The
-//! lane is then durable through that CSN. Commits that were written without a sync count as queued.
-//! A lane with an empty queue is durable through the current value of the counter. All lanes are
-//! durable through the least of their CSNs.
+//! A lane is *durable through* a CSN if all of its commits up to that CSN are durable. All lanes
+//! are durable through the least of these CSNs. No list says which CSNs a lane has. The order of
+//! two steps replaces it: a thread reserves its place in the queue *before* it takes its CSN from
+//! the counter. A flush reads the counter first, and the end of the lane's queue second. So each
+//! commit of the lane up to the CSN that the flush read has its place before the end that the flush
+//! read. The flush writes and syncs the queue up to that end. The lane is then durable through that
+//! CSN.
 //!
-//! The simpler design takes the CSN and the place under one lock for each lane. With few threads it
-//! is as fast. With many, threads queue for the lock, and each holds it for the time of a copy.
+//! Commits that were written without a sync count as queued. A lane with nothing queued is durable
+//! through the current value of the counter.
+//!
+//! Rejected: a lock for each lane, under which a thread takes its place and its CSN and copies its
+//! batch. It is simpler, and as fast with few threads. With many threads they queue for the lock,
+//! and each holds it for the time of a copy.
 //!
 //! # Which thread flushes
 //!
-//! A thread that waits for a commit leads the lanes that the commit needs, unless another thread
-//! leads them. A thread that ends its turn at a lane wakes a sleeping thread that needs the next
-//! turn. If no thread waits for a commit (tasks and callbacks), a thread with nothing else to do
-//! flushes it ([`Pipeline::try_flush`]), or else the lane's flusher thread does, within the longest
-//! acceptable delay. Of several lanes that no thread leads, the lane with the least durable CSN is
-//! flushed first, because it holds back the stable CSN.
+//! A commit is stable only once all lanes are durable through its CSN, so a wait may need flushes
+//! of several lanes. A thread that waits for a commit leads those of these lanes that no other
+//! thread leads. The right to lead a lane is its *turn*. A thread that ends its turn wakes a
+//! sleeping thread that needs the next turn.
+//!
+//! Tasks and callbacks wait for a commit without a thread. Then a thread with nothing else to do
+//! flushes the lanes ([`Pipeline::try_flush`]). If there is no such thread, the lane's flusher
+//! thread does so, at the latest after the delay that the commit allows. Of several lanes that no
+//! thread leads, the lane that is durable through the least CSN is flushed first, because it holds
+//! back the stable CSN.
 //!
 //! # Invariants
 //!
 //! - The stable CSN never passes a commit that is not installed, nor one that is not in a synced
 //!   frame.
-//! - A commit's future resolves to success only at or below the stable CSN (or, relaxed, at its own
-//!   install).
+//! - A commit's future resolves to success only once the stable CSN has reached the commit. With
+//!   relaxed durability it does so at the commit's own install.
 //! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
 //!   resolves to the failure (decision 006).
 //! - One thread at a time holds a lane's turn, also during the device write. At the end of a turn,
 //!   its holder wakes a thread that needs the next one. So a thread that finds the turn taken may
-//!   sleep, for whatever purpose the turn was taken.
-//! - The stable CSN is advanced by a commit's flush or by its install, whichever is later. A flush
-//!   stores the durable CSN and then loads the installed CSN, and an install does the reverse. Each
-//!   has a fence between its store and its load, so at least one of them sees both stores. The same
-//!   holds for flushes of two lanes.
+//!   sleep, even if the holder does not flush.
+//! - Of a commit's flush and its install, the later one advances the stable CSN. A flush stores the
+//!   durable CSN and then loads the installed CSN. An install stores the installed CSN and then
+//!   loads the durable CSN. Each has a sequentially consistent fence between its store and its
+//!   load, so at least one of them sees both stores. In the same way, of the flushes of two lanes
+//!   at least one sees that both lanes are durable.
 //! - A commit that drops a table takes its CSN while no other commit does: see [`gate`].
 //!
 //! # Guarantees
 //!
 //! - **PIPE-1 (close).** Once [`Pipeline::close`] has returned without an error, no commit gets a
-//!   CSN, and every commit that has one is durable. `close` closes the gate and then waits for
-//!   every place that was reserved before: the owner of a place may have found the gate open and
-//!   not have its CSN yet.
-//! - **PIPE-2 (turns).** A thread takes a lane's lock only as a [`Turn`], for any purpose.
+//!   CSN, and every commit that has one is durable. `close` closes the gate, and then flushes every
+//!   place that was reserved before: the owner of such a place may have found the gate open, and
+//!   may take its CSN after the gate was closed.
+//! - **PIPE-2 (turns).** A thread takes a lane's lock only as a [`Turn`], whether it flushes or
+//!   not.
 //! - **PIPE-3 (cut).** A cut chooses the segments to remove before it writes the note, and removes
-//!   only segments that were covered then. A commit may meanwhile move its lane to another segment.
-//!   The segment that the lane leaves waits for the next cut, which writes its own note.
+//!   no others. A commit that is written meanwhile may move its lane to a new segment. The old
+//!   segment is then full, but this cut does not remove it. The next cut does, with a note of its
+//!   own.
 //! - **PIPE-4 (panic).** If a thread panics between the reservation of a place and the end of its
 //!   install, or during a turn, the database stops: [`Pipeline::health`] returns the reason, every
-//!   commit above the stable CSN resolves to it, and nothing more is written to the log. Waits for
-//!   installs end. If the call that reports one commit panics, the other commits are still
-//!   reported.
+//!   commit above the stable CSN resolves to it, and nothing more is written to the log. Threads
+//!   that wait for installs return. If a callback for one commit panics, the callbacks of the other
+//!   commits are still called.
 
 mod flusher;
 mod gate;
@@ -130,7 +142,7 @@ pub(crate) struct OpenedLane {
     pub(crate) plog: Box<dyn Plog>,
     /// Segments from before the opening.
     pub(crate) segments: Vec<OldSegment>,
-    /// Whether commits go to it. Otherwise it is kept only until its segments can be removed.
+    /// Whether commits go to it. If not, it is kept only until its segments can be removed.
     pub(crate) used: bool,
 }
 
@@ -142,8 +154,8 @@ pub(crate) struct Terms<'t, T> {
     pub(crate) dropped: &'t [TableId],
     /// Whether no other commit may be ordered at the same time.
     pub(crate) alone: bool,
-    /// A last check, made when no commit that is ordered alone can come between it and this
-    /// commit's CSN. If it fails, the commit fails.
+    /// A last check before the commit gets its CSN. No commit that is ordered alone can get its CSN
+    /// between the check and this commit's CSN. If the check fails, the commit fails.
     pub(crate) check: &'t dyn Fn() -> Result<()>,
 }
 
@@ -178,12 +190,12 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // Check before another thread has the turn, which would assume that the missing entries are
-        // written.
+        // Looks for a panic before the lock is released. Another thread that has the turn would
+        // take entries that this thread took out of the queue, and did not write, for written.
         self.guard.look();
         self.state = None;
-        // A thread that found the turn taken had queued its commit and registered before that: this
-        // look finds both.
+        // A thread that found the turn taken had queued its commit and registered as a waiter
+        // before that. So the calls below find both its commit and its registration.
         fence(Ordering::SeqCst);
         if self.lane.has_unflushed() {
             let ordered = self.pipeline.last_ordered().0;
@@ -193,7 +205,7 @@ impl Drop for Turn<'_> {
 }
 
 /// Counts of the pipeline's stages. Times are measured for one commit in [`SAMPLE`], and multiplied
-/// by it.
+/// by [`SAMPLE`].
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) install_ns: Counter,
@@ -224,8 +236,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline over logs just opened, where every commit up to `last` is recovered. Each queue
-    /// takes `ring_bytes`.
+    /// A pipeline over logs that were just opened, in which every commit up to `last` is recovered.
+    /// Each lane's queue takes `ring_bytes`.
     pub(crate) fn new(
         opened: Vec<OpenedLane>,
         ring_bytes: usize,
@@ -256,7 +268,7 @@ impl Pipeline {
             failed: AtomicBool::new(false),
             counts: Counts::default(),
         };
-        // If there is no room now, a cut reserves it.
+        // If the log has no room for the note now, the next cut reserves it.
         pipeline.keep_room_for_note();
         pipeline
     }
@@ -274,9 +286,8 @@ impl Pipeline {
         from.iter().chain(before)
     }
 
-    /// Makes sure that a batch of this size can be logged, and that the log still works. The room
-    /// is reserved for the batch, so a full disk is reported here and never by the flush (decision
-    /// 006).
+    /// Reserves room in the log for a batch of this size, and checks that the log has not failed.
+    /// So a full disk is reported here, and never by the flush (decision 006).
     pub(crate) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
         self.health()?;
         let number = match &self.in_turn {
@@ -286,15 +297,16 @@ impl Pipeline {
         self.lanes[number % self.used].admit(batch_bytes)
     }
 
-    /// Orders no more commits, and makes all ordered commits durable (PIPE-1).
+    /// Refuses all later commits, and makes every commit that has a CSN durable (PIPE-1).
     pub(crate) fn close(&self) -> Result<()> {
         self.gate.close();
-        // A place that is taken out of its queue has its CSN, or was left unused.
+        // A flush takes a place out of its queue only once the place has a CSN, or was left unused.
         self.flush_lanes(|lane| lane.has_unflushed())
     }
 
-    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`]. It
-    /// calls `numbered` with the CSN, while a commit that is ordered alone still excludes others.
+    /// Stage one: gives a commit its place and its CSN. The caller then installs the commit and
+    /// calls [`Pipeline::installed`]. This function calls `numbered` with the CSN; a commit that is
+    /// ordered alone still holds the gate then.
     ///
     /// It is not inlined, so that `scripts/bench-statement` can attribute the time before the
     /// queue.
@@ -310,8 +322,8 @@ impl Pipeline {
         self.enqueue_held(room, batch, terms, numbered)
     }
 
-    /// As [`Pipeline::enqueue`], for a caller that already holds the gate if its commit is ordered
-    /// alone.
+    /// As [`Pipeline::enqueue`], but does not take the gate: a caller whose commit is ordered alone
+    /// holds it already.
     pub(crate) fn enqueue_held(
         &self,
         mut room: Room<'_>,
@@ -352,16 +364,18 @@ impl Pipeline {
         Ok(csn)
     }
 
-    /// Allows only the caller's commit to be ordered, and waits until the commits in progress are.
+    /// Holds the gate, so that only the caller's commit gets a CSN. Waits until every commit that
+    /// passed the gate before has its CSN.
     pub(crate) fn hold_gate(&self) -> Result<HeldGate<'_>> {
         let held = self.gate.hold()?;
-        // A place that was taken out of its queue has its CSN.
+        // As in [`Pipeline::close`].
         self.flush_lanes(|lane| lane.has_unflushed())?;
         Ok(held)
     }
 
-    /// Waits until the ring has room for a place. It writes the entries before the place if no
-    /// other thread does. It does not sync them: a thread that waits for durability syncs.
+    /// Waits until the ring has room for a place. The thread writes the entries before the place
+    /// itself, if no other thread does. It does not sync them; the threads that wait for durability
+    /// do.
     fn make_fit(&self, lane: &Lane, place: RingPlace) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
@@ -369,8 +383,8 @@ impl Pipeline {
         lane.counts.full.during(Cause::Log, &Clock::system(), || {
             let mut tries = 0;
             while !lane.fits(place) {
-                // A thread that leaves its place unfilled stops the lane: no flush can pass the
-                // place.
+                // A thread that returns here leaves its place unfilled, and no flush can pass that
+                // place. It returns only if the log has failed, so no flush will.
                 self.health()?;
                 match self.try_turn(lane) {
                     Some(turn) => self.write(turn, Some(place.at)),
@@ -381,8 +395,9 @@ impl Pipeline {
         })
     }
 
-    /// Waits until the queue for this thread's commits is not nearly full, and writes it out if no
-    /// other thread does. The commit reports a failure.
+    /// Waits until the queue for this thread's commits is no longer nearly full. The thread writes
+    /// the queue out itself, if no other thread does. It returns no failure of the log; the
+    /// thread's next commit does.
     pub(crate) fn await_queue(&self) {
         let lane = &self.lanes[thread_number() % self.used];
         if self.in_turn.is_some() || !lane.is_nearly_full() {
@@ -419,7 +434,7 @@ impl Pipeline {
 
     /// Moves the durable CSN up to what all lanes have made durable, then the stable CSN.
     fn note_durable(&self) {
-        // After the caller's lane was flushed, and before the other lanes are read.
+        // The order is: the flush of the caller's lane, this fence, the loads of the other lanes.
         fence(Ordering::SeqCst);
         let ordered = self.ordered.load(Ordering::SeqCst);
         let lanes = self.lanes[..self.used].iter();
@@ -430,7 +445,8 @@ impl Pipeline {
 
     /// Moves the stable CSN up to what is installed and durable, and acknowledges those commits.
     pub(crate) fn advance(&self) {
-        // After the caller's store to one of the two, and before both are read.
+        // The order is: the caller's store of the durable or the installed CSN, this fence, the
+        // loads of both.
         fence(Ordering::SeqCst);
         self.advance_fenced();
     }
@@ -473,8 +489,8 @@ impl Pipeline {
         self.health()
     }
 
-    /// Stage three: makes all ordered commits durable. Returns once they are, by this flush or by
-    /// flushes in progress.
+    /// Stage three: makes every commit that has a CSN durable, by flushes of its own and by waiting
+    /// for those of other threads.
     pub(crate) fn flush(&self) -> Result<()> {
         let target = self.last_ordered();
         self.flush_lanes(|lane| self.lags(lane, target))
@@ -502,7 +518,8 @@ impl Pipeline {
         outcome
     }
 
-    /// Makes room in a lane's queue, by [`Lane::write`]. It reports a failure to all waiters.
+    /// Makes room in a lane's queue, by [`Lane::write`]. If that fails, all waiters get the
+    /// failure.
     fn write(&self, mut turn: Turn<'_>, end: Option<u64>) {
         let lane = turn.lane;
         let stable = self.snapshots.stable_csn();
@@ -535,15 +552,16 @@ impl Pipeline {
         Err(self.waiters.failure().expect("a failed pipeline has noted why"))
     }
 
-    /// Flushes a lane with queued entries that no thread writes. Returns `false` if there was none.
+    /// Flushes a lane that has queued entries and that no other thread leads. Returns `false` if
+    /// there is no such lane.
     pub(crate) fn try_flush(&self) -> bool {
         let turn = self.any_turn(Lane::has_unflushed);
         // All waiters get the failure.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
-    /// The turn of a lane that needs it and that no thread has. It prefers the lane that holds the
-    /// stable CSN back.
+    /// The turn of a lane for which `needed` returns true and whose turn no thread has. The lane
+    /// that holds back the stable CSN is tried first.
     fn any_turn(&self, needed: impl Fn(&Lane) -> bool) -> Option<Turn<'_>> {
         let ordered = self.ordered.load(Ordering::SeqCst);
         let lanes = || self.lanes().filter(|lane| needed(lane));
@@ -551,8 +569,7 @@ impl Pipeline {
         oldest.into_iter().chain(lanes()).find_map(|lane| self.try_turn(lane))
     }
 
-    /// Does the task of a lane's flusher, at its time or when room is requested. It reports a
-    /// failure to all waiters.
+    /// Does a task of a lane's flusher. If that fails, all waiters get the failure.
     pub(crate) fn flush_lane(&self, index: usize, task: Task) {
         let lane = &self.lanes[index];
         let turn = self.turn(lane);

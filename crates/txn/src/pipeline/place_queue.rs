@@ -6,7 +6,7 @@ use spillway_storage::plog::{PAYLOAD_OFFSET, Position};
 
 use crate::sync::Mutex;
 
-/// The memory of an empty queue that is kept, in places.
+/// The places for which a queue keeps memory while it is empty.
 pub(super) const KEPT_PLACES: usize = 4 << 10;
 
 /// A commit of a frame whose place some engine wants.
@@ -37,7 +37,7 @@ struct Queued {
 }
 
 impl Queued {
-    /// Charges its present memory.
+    /// Sets the charge to the memory that the queue has now.
     fn recharge(&mut self) {
         let bytes = self.places.capacity() * size_of::<Placed>();
         if let Some(charge) = self.charge.as_mut().filter(|charge| charge.bytes() != bytes) {
@@ -69,8 +69,8 @@ impl PlaceQueue {
         queued.recharge();
     }
 
-    /// Moves the commits up to `csn` to `out`. The queue is nearly in order, and most of it is
-    /// moved.
+    /// Moves the commits up to `csn` to `out`. It visits the whole queue: the queue is nearly but
+    /// not strictly in CSN order, and most of it is moved.
     pub(super) fn take_to(&self, csn: Csn, out: &mut Vec<Placed>) {
         let mut queued = self.0.lock();
         queued.places.retain(|placed| {

@@ -1,47 +1,57 @@
 //! Reports the places of commits in the log to the engines that keep their rows there (LOG-READ-2
 //! to LOG-READ-4 and LOG-READ-10 of [`spillway_base::log_place`]).
 //!
-//! The thread that writes a lane's log knows the place of a commit once it has appended the frame.
-//! The commit may not be stable then. So the writer adds the place to a queue of the lane. A thread
-//! that has flushed a lane, or whose install has moved the stable CSN, then takes the places up to
-//! the stable CSN out of the queues of *all* lanes, and reports them to the engines. One thread at
-//! a time does so, the *teller*. Only a cut and log maintenance wait for it.
+//! The thread that writes a lane's log knows the place of a commit once it has appended the
+//! commit's frame. The commit may not be stable yet, and only stable commits are reported. So the
+//! writer adds the place to a queue of the lane. A thread that has flushed a lane, or whose install
+//! has moved the stable CSN, takes the places up to the stable CSN out of the queues of *all*
+//! lanes, and reports them to the engines. One thread at a time does so: the holder of a lock
+//! (`told`), which this page calls the *teller*. A flush and an install do not wait for that lock;
+//! a cut and log maintenance do.
 //!
 //! # Why no place is missed
 //!
 //! A writer adds a commit's place to the queue before it stores that the lane is durable up to the
-//! commit. The stable CSN reaches the commit only after that store was read. A teller reads the
-//! stable CSN *before* it looks at the queues. So each commit up to the CSN that it read is in a
-//! queue, or an earlier teller has reported it. A lane without commits delays no report.
+//! commit. The stable CSN reaches the commit only after some thread has read that store. A teller
+//! reads the stable CSN *before* it looks at the queues. So each commit up to the CSN that the
+//! teller read is in a queue, or an earlier teller has reported it. No lane has to have commits of
+//! its own for a report of the other lanes' commits.
 //!
-//! The rejected design is a dense ring that maps CSNs to places. An entry would have to stay until
-//! the row's version is evicted, also for commits of other engines, and a reader would have to look
-//! up the place of each version. Here an engine writes the place into the version itself.
+//! Rejected: a ring with one entry for each CSN, in which an engine looks up the place of a version
+//! whenever it needs the place. Commits of other engines would have entries too. An entry could be
+//! reused only after the versions of its commit, and of all commits before it, were evicted. Here
+//! the engine writes the place into the version itself when the commit is reported, and no other
+//! memory of the place remains.
 //!
 //! # Why no place comes late (LOG-READ-10)
 //!
-//! A thread that finds the teller's lock taken sets a flag, and then tries the lock once more. A
-//! teller clears the flag before it reads the stable CSN. It releases the lock, looks at the flag,
-//! and starts another round if the flag is set. Both threads have a sequentially consistent fence
-//! between their two steps, and one of the two fences comes first:
+//! A thread that finds the lock taken does not wait, so the teller must report the thread's commits
+//! too. The thread sets a flag (`missed`), and then tries the lock once more. A teller clears the
+//! flag before it reads the stable CSN. After it has released the lock it looks at the flag, and
+//! starts another round if the flag is set. Both threads have a sequentially consistent fence
+//! between their two steps: the thread between the flag and the second try, the teller between the
+//! release and the look. One of the two fences comes first:
 //!
-//! - The thread's fence comes first: the teller sees the flag.
-//! - The teller's fence comes first: the thread finds the lock free, or another teller has it. That
-//!   teller has yet to release the lock, and the argument holds for it.
+//! - The thread's fence comes first: the teller sees the flag, and starts another round.
+//! - The teller's fence comes first: the thread finds the lock free and becomes the teller, or
+//!   another teller has the lock. That teller has yet to release the lock, so the same argument
+//!   holds for the thread and that teller.
 //!
-//! A teller that clears the flag sees the stable CSN of the thread that set it. Another round
-//! follows only if a flush or an install ended during the last one, so it has few commits.
+//! A teller that clears the flag sees the stable CSN of the thread that set it, because both use a
+//! swap. Another round follows only if a log flush or an install ended during the last round, so it
+//! has few commits.
 //!
-//! The rejected design leaves the remaining places to the next flush. An idle database has no next
-//! flush, so the remaining versions could not be evicted, even if memory is short.
+//! Rejected: a thread that finds the lock taken leaves its places to the next log flush. On an idle
+//! database no log flush may follow. The engine would not learn these places, so it could not evict
+//! these versions, even if memory is short.
 //!
 //! # Memory
 //!
 //! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
-//! reported. A commit becomes stable only after other commits' installs and other lanes' flushes,
-//! so a queue has no fixed bound. Commits cannot wait for room here. So the queues are charged to
-//! the budget even past its limit ([`spillway_base::budget::Use::Transactions`]), and shrink after
-//! a burst.
+//! reported. It has no fixed bound, because a commit becomes stable only after all earlier commits
+//! of all lanes are installed and durable. Commits cannot wait for room in the queue either: they
+//! are in the log already. So the queues are charged to the budget even past its limit
+//! ([`spillway_base::budget::Use::Transactions`]), and free their memory after a burst.
 
 use std::sync::Arc;
 
@@ -60,7 +70,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) struct PlaceTeller {
     engines: Vec<Arc<dyn Engine>>,
     told: Mutex<Told>,
-    /// A thread found `told` locked since the last telling began.
+    /// A thread has found `told` locked since the last report began.
     missed: AtomicBool,
 }
 
@@ -68,7 +78,8 @@ impl PlaceTeller {
     /// Takes the lock. Returns `None` if the thread that holds it also reports the caller's places.
     fn enter(&self) -> Option<MutexGuard<'_, Told>> {
         self.told.try_lock().or_else(|| {
-            // Not a store: the order of two swaps is that in which one reads the other.
+            // A swap and not a store: of two swaps, the later one reads the value of the earlier
+            // one.
             self.missed.swap(true, Ordering::AcqRel);
             // Between the swap and the second try of the lock; see the module's page.
             fence(Ordering::SeqCst);
@@ -76,7 +87,8 @@ impl PlaceTeller {
         })
     }
 
-    /// Whether another thread relies on the caller, which has released the lock.
+    /// Whether another thread relies on the caller for its report. The caller has released the
+    /// lock.
     fn has_missed(&self) -> bool {
         fence(Ordering::SeqCst);
         self.missed.load(Ordering::Relaxed)
@@ -87,7 +99,7 @@ impl PlaceTeller {
 struct Told {
     /// The engines know of every commit up to here.
     through: Csn,
-    /// The last `through` that was passed to each engine.
+    /// The CSN up to which each engine was last told that it knows all commits.
     to: [Csn; EngineKind::COUNT],
     taken: Vec<Placed>,
     commits: Vec<(Csn, LogPlace)>,
@@ -143,8 +155,7 @@ impl Pipeline {
     fn tell(&self, mut told: MutexGuard<'_, Told>, idle_too: bool) -> Csn {
         let _guard = self.guard("telling an engine where its commits are in the log");
         let told = &mut *told;
-        // Before the stable CSN is read, which in turn is before the queues are read; see the
-        // module's page.
+        // The order is: the flag, then the stable CSN, then the queues. The module's page says why.
         self.teller.missed.swap(false, Ordering::AcqRel);
         let stable = self.snapshots.stable_csn();
         if stable > told.through {

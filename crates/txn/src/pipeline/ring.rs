@@ -1,11 +1,12 @@
 //! The queue of a lane: a lock-free ring of words. Any number of threads add commits, and one
 //! thread at a time removes them.
 //!
-//! A thread reserves a place by adding to `tail`, and then owns it. The thread waits until the
-//! taker has emptied the place in the last round of the ring, copies its commit in, and stores the
-//! entry's first word last. So threads copy their commits in parallel, and only the order of the
-//! places is sequential. The taker goes from place to place, and waits at a place that is reserved
-//! and not yet filled: the owner needs nothing but processor time to fill it.
+//! A thread reserves a place by adding the size of its entry to `tail`. It then owns the place. It
+//! waits until the taker has emptied these words of their last entry, copies its commit into them,
+//! and stores the entry's first word last. So threads copy their commits in parallel; only the
+//! reservations are sequential. The *taker* is the thread that removes entries. It goes from place
+//! to place, and waits at a place that is reserved and not yet filled. That wait is short, because
+//! the owner needs nothing but processor time to fill the place.
 //!
 //! ```text
 //! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
@@ -16,15 +17,15 @@
 //!
 //! # Invariants
 //!
-//! - `head <= tail <= head` + the ring's size + the places that wait for room. Words from `head` on
-//!   belong to their entry's owner until its state is stored, then to the taker until it advances
-//!   `head`.
-//! - Outside entries every word is 0, because the taker zeroes the words that it leaves. So the
-//!   first word of a future entry reads as reserved.
+//! - `head <= tail`. The places between `head` and `tail` take at most the ring's words, except for
+//!   places whose owners still wait for room. A place belongs to its owner until the owner stores
+//!   the entry's state, and then to the taker until the taker advances `head` past it.
+//! - Outside entries every word is 0, because the taker zeroes the words of the entries that it
+//!   removes. So the first word of a later entry reads as "reserved" until its owner stores it.
 //!
-//! The simpler design, a mutex around a vector, makes every commit of a lane contend for one lock
-//! for the time of a copy. A linked queue allocates memory for each commit, and frees it on another
-//! thread.
+//! Two designs were rejected. With a mutex around a vector, which is simpler, the commits of a lane
+//! contend for one lock, and each holds it for the time of a copy. A linked queue allocates memory
+//! for each commit, and another thread has to free it.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineSet};
@@ -65,7 +66,7 @@ pub(super) struct RingEntry {
     pub(super) next: u64,
 }
 
-/// On its own cache lines.
+/// A value on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -169,9 +170,9 @@ impl Ring {
         self.word(place.at).store(state, Ordering::Release);
     }
 
-    /// Takes the entry at `at`, and appends the output of `before` and its payload to `out`; `None`
-    /// while it is only reserved. For one thread at a time, which then frees the space with
-    /// [`Ring::release`].
+    /// Takes the entry at `at`: appends the output of `before`, and then the entry's payload, to
+    /// `out`. Returns `None` if the entry's owner has not filled it. Only one thread at a time may
+    /// call this. It then frees the space with [`Ring::release`].
     pub(super) fn take(
         &self,
         at: u64,

@@ -32,7 +32,7 @@ impl Newest {
         engines
     }
 
-    /// Counts other commits too.
+    /// Adds the commits that `other` was made of.
     pub(crate) fn join(&mut self, other: Newest) {
         self.commit = self.commit.max(other.commit);
         for (of, other) in self.of.iter_mut().zip(other.of) {
@@ -101,13 +101,14 @@ impl Segments {
         }
     }
 
-    /// The segment that lanes append to, if this opening has written.
+    /// The segment that the lane appends to, if this opening has written to the lane.
     fn current(&self) -> Option<u64> {
         self.filled.back().filter(|last| !last.earlier).map(|last| last.segment)
     }
 
-    /// The number of segments, from the first on, whose commits are all up to `persisted`. Segments
-    /// of this opening count only if `own`, and the one being appended to never counts.
+    /// The number of segments, from the first on, that have no commit above `persisted`. Segments
+    /// of this opening count only if `own` is set, and the segment that the lane appends to never
+    /// counts.
     pub(super) fn covered(&self, persisted: Csn, own: bool) -> usize {
         let current = self.current();
         let covered = self.filled.iter().take_while(|filled| {
@@ -118,7 +119,8 @@ impl Segments {
         covered.count()
     }
 
-    /// The newest commits of the segments that can be cut once their commits are persistent.
+    /// The newest commit of each segment that the lane no longer appends to. The segment can be cut
+    /// once that commit is persistent.
     pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
         let current = self.current();
         let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);

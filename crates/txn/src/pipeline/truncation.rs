@@ -1,11 +1,14 @@
 //! Cuts the logs: decides which segments are still needed, and deletes the others.
 //!
-//! A segment is deleted once all of its commits are in the engines' own files. An engine that keeps
-//! its rows in the log may keep the segment instead (LOG-READ-4 of [`spillway_base::log_place`]): a
-//! cut first reports the places of all stable commits to it, and then asks it. Before the cut, a
-//! note becomes durable in the first lane. It states the CSN up to which these files have all
-//! commits, so that recovery does not report the commits that the cut removed as lost. Space for
-//! the note is reserved before the log is full, because a full log could not be cut without it.
+//! A cut deletes a segment once all of its commits are in the engines' own files. An engine that
+//! keeps its rows in the log may keep the segment instead (LOG-READ-4 of
+//! [`spillway_base::log_place`]). So the cut first reports the places of all stable commits to that
+//! engine, and then asks it about each segment.
+//!
+//! Before it deletes a segment, the cut makes a note durable in the first lane. The note states the
+//! CSN up to which the engines' files have all commits, so that recovery does not report the
+//! commits that the cut removed as lost. Space for the note is reserved ahead: a full log has no
+//! room for it, and could then not be cut.
 
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::LogSpan;
@@ -19,9 +22,10 @@ use crate::record::{NOTE_BYTES, put_note};
 struct LaneCut {
     /// The log begins with this segment afterwards.
     begin: u64,
-    /// The removed segments with commits, and the engines whose tables these write to.
+    /// The removed segments that have commits, each with the engines whose tables these commits
+    /// write to.
     covered: Vec<(u64, EngineSet)>,
-    /// The segments among them that an engine keeps.
+    /// The segments of `covered` that an engine keeps.
     kept: Vec<u64>,
 }
 
@@ -67,9 +71,10 @@ impl Pipeline {
         self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
     }
 
-    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or
-    /// as close to it as possible; `None` if they are no longer than that. It is the oldest
-    /// sufficient commit: a newer one would flush memtables before that is worthwhile.
+    /// The CSN up to which all commits must be persistent before the logs can be cut to
+    /// `bytes_max`, or as close to it as possible. `None` if the logs have no more bytes than that.
+    /// It is the least such CSN: a larger one would make engines flush memtables earlier than
+    /// needed.
     pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
         let bytes = self.log_bytes();
         if bytes <= bytes_max {
@@ -88,9 +93,10 @@ impl Pipeline {
         full.get(wanted.min(full.len()).checked_sub(1)?).copied()
     }
 
-    /// The commit up to which all commits are in the engines' own files, where `persisted` says how
-    /// far those of each engine have come and every commit up to `stable` is durable. An engine
-    /// holds it back only if the logs have a commit to one of its tables that its files may lack.
+    /// The CSN up to which the engines' own files have all commits. `persisted` is the CSN up to
+    /// which the files of each engine have all commits to its tables; every commit up to `stable`
+    /// is durable. An engine whose `persisted` CSN is small holds the result back only if the logs
+    /// have a commit above that CSN to one of its tables.
     pub(crate) fn persisted(&self, stable: Csn, persisted: [Csn; EngineKind::COUNT]) -> Csn {
         let mut newest = Newest::default();
         for lane in &self.lanes {
@@ -105,9 +111,10 @@ impl Pipeline {
     /// Cuts the logs: commits up to `persisted` are in the engines' own files.
     ///
     /// A commit that an opening discarded must never be taken for a later commit with the same CSN.
-    /// The generation of its segment marks it as discarded, as long as some lane has a segment of
-    /// the next generation. So segments of earlier openings are deleted first, and those of this
-    /// one only once no discarded commit is left on the disk.
+    /// The segment of a discarded commit has an older generation, and the fence of the next
+    /// generation says that the commit is void. That holds as long as some lane has a segment of
+    /// the next generation. So segments of earlier openings are deleted first, and segments of this
+    /// opening only once no segment with a discarded commit is left on the disk.
     ///
     /// # Errors
     /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call
@@ -125,7 +132,7 @@ impl Pipeline {
         self.cut(persisted, true)
     }
 
-    /// Cuts the segments that are covered now, and no others (PIPE-3).
+    /// Cuts the segments that are covered at the call, and no others (PIPE-3).
     fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
         let mut any_covered = false;
         let mut cuts: Vec<LaneCut> = self
@@ -165,7 +172,7 @@ impl Pipeline {
         let mut outcome = Ok(());
         for (lane, LaneCut { begin, kept, .. }) in self.lanes.iter().zip(cuts) {
             self.turn(lane).state().segments.cut_before(begin);
-            // Deleting files takes a while, and no commit has to wait for it. The call also retries
+            // The turn has ended, so no commit waits while files are deleted. The call also retries
             // deletions that failed before.
             outcome = outcome.and(lane.plog.truncate_before(begin, &kept));
         }

@@ -1,13 +1,14 @@
 //! The waiters for stable commits: sleeping threads, tasks with a waker, and callbacks.
 //!
-//! Threads are few and can lead a flush. They are in one ordered map, under one lock that is taken
-//! only by threads that go to sleep and by threads that end a flush. There may be thousands of
-//! tasks and callbacks, so they are in several heaps. The least CSN of each heap can be read
-//! without its lock.
+//! Waiting threads are few, and they can lead a flush. They are in one ordered map under one lock.
+//! Only threads that go to sleep, and threads that end a flush, take that lock. There may be
+//! thousands of tasks and callbacks, so they are spread over several heaps, each with a lock. The
+//! least CSN of each heap can be read without the lock.
 //!
-//! A waiter registers and then checks the outcome again. A thread that changes the outcome then
-//! looks for waiters. Both have a sequentially consistent fence between their two steps, so one of
-//! them finds the other.
+//! No waiter misses its outcome. A waiter registers first, and then checks the outcome again. A
+//! thread that changes the outcome stores the change first, and then looks for waiters. Both have a
+//! sequentially consistent fence between their two steps. So the waiter sees the change, or the
+//! thread sees the waiter.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -46,7 +47,7 @@ impl Signal {
         }
     }
 
-    /// Sleeps until woken; an earlier wake-up counts.
+    /// Sleeps until woken. Returns at once if it was woken before the call.
     pub(super) fn wait(&self) {
         let mut state = self.state.lock();
         while !std::mem::take(&mut state.woken) {
@@ -77,7 +78,7 @@ impl Who {
     }
 }
 
-/// A waiter that does not sleep.
+/// A waiter without a thread.
 struct Waiting {
     csn: Csn,
     who: Who,
@@ -150,7 +151,8 @@ struct Threads {
     failure: Option<Error>,
 }
 
-/// Reports to each waiter, even if a callback panics: the panic resumes once all are done (PIPE-4).
+/// Reports the outcome to each waiter. If a callback panics, the other waiters still get their
+/// outcome, and the panic then resumes (PIPE-4).
 fn tell_each(waiting: Vec<Waiting>, outcome: impl Fn(Csn) -> Result<()>) {
     let mut panicked = None;
     for Waiting { csn, who } in waiting {
@@ -234,8 +236,9 @@ impl Waiters {
         self.least.store(least, Ordering::Relaxed);
     }
 
-    /// Wakes the first thread that needs a flush past `durable`, to lead it. A thread that only
-    /// waits for installs of others would go back to sleep, and the flush would have no leader.
+    /// Wakes a thread that waits for a commit past `durable`, so that it leads the next flush. A
+    /// thread that waits for an earlier commit waits only for installs: it would go back to sleep,
+    /// and the flush would have no leader.
     pub(super) fn wake_leader(&self, durable: Csn) {
         let leader = {
             let threads = self.threads.lock();
@@ -252,7 +255,8 @@ impl Waiters {
         self.threads.lock().failure.get_or_insert_with(failure);
     }
 
-    /// Wakes and calls all waiters: no commit above `stable` becomes stable any more.
+    /// Wakes and calls all waiters after a failure. Commits above `stable` have failed, because the
+    /// stable CSN does not move any more.
     pub(super) fn tell_all(&self, stable: Csn) {
         let (sleeping, failure) = {
             let mut threads = self.threads.lock();

@@ -1,5 +1,5 @@
-//! Waits for a commit: by a thread, which leads the flushes that it needs; by a task; by a
-//! callback.
+//! Waits for a commit. A thread that waits leads the flushes that it needs. A task or a callback
+//! leads none.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -31,7 +31,7 @@ impl Pipeline {
                 continue;
             }
             match &signal {
-                // Other threads lead, or an install is missing: sleep until woken.
+                // Other threads lead the flushes that are needed, or an install is missing.
                 Some(signal) => blocking(|| signal.wait()),
                 None => signal = Some(self.waiters.register_thread(csn)),
             }
@@ -44,8 +44,8 @@ impl Pipeline {
             return false;
         }
         let turn = self.any_turn(|lane| self.lags(lane, csn));
-        // A failure wakes all waiters. It may concern later commits only, if another thread has
-        // meanwhile made this one durable.
+        // The result is ignored. A failure is stored for all waiters, and another thread may have
+        // made this commit durable before it.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
@@ -57,11 +57,11 @@ impl Pipeline {
             return done(outcome);
         }
         if !self.flushers.are_running() {
-            // A thread found flushing now would have no flusher to hand the next flush to.
+            // Without flushers no thread would flush the commit if another thread has the turn now.
             return done(self.wait(csn));
         }
         self.waiters.register_call(csn, done);
-        // A thread that learned the outcome before did not see the registration.
+        // A thread that learned the outcome before the registration did not see it.
         match self.known(csn) {
             Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
             Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
