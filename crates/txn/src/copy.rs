@@ -1,10 +1,11 @@
 //! Reads the log's commits while lanes append to it, and writes a log from such commits: for
 //! backups.
 //!
-//! A backup copies commits, not files. To copy files it would have to stop every lane at the same
-//! commit; otherwise a frame in the copy of one lane could state that a commit was durable which
-//! the copy of another lane lacks. For the same reason the copy contains no generations and no
-//! notes. A log made from the copy starts its own.
+//! A backup copies commits, and not the files of the log. Frames, notes and generations of the log
+//! state CSNs up to which commits are durable or persistent. In copies of the files, a frame in one
+//! lane could state that a commit is durable which the copy of another lane lacks, unless every
+//! lane stopped at the same commit during the copy. So the copy has none of these statements, and a
+//! log that is made from the copy begins with its own.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::record::{Record, put_commit_head, read_frame};
 use crate::recovery::Fences;
 use crate::shared::Shared;
 
-/// The bytes of a log that are read at once.
+/// The bytes of a log that one read returns.
 const STRETCH_BYTES: usize = 1 << 20;
 
 /// While one exists, the log is not cut.
@@ -36,7 +37,7 @@ impl Drop for LogHold {
 pub struct LogCopy {
     /// The last commit copied.
     pub through: Csn,
-    /// The number of commits, which have no gap up to the last.
+    /// The number of commits copied. They have consecutive CSNs up to `through`.
     pub commits: u64,
 }
 
@@ -48,9 +49,10 @@ impl TransactionManager {
         LogHold(self.0.clone())
     }
 
-    /// Copies the commits past `start` and up to `end` of the range, lane by lane. `give` receives
-    /// a lane's number and the payload of a frame with some of these commits. The caller has held
-    /// the log in `dir` since `start` was persisted, and `end` was stable before this call.
+    /// Copies the commits with CSNs above `start` and up to `end` of the range, lane by lane.
+    /// `give` receives a lane's number and the payload of a frame with some of these commits. The
+    /// caller has held the log in `dir` since every commit up to `start` was in the engines' files,
+    /// and every commit up to `end` was stable before this call.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], also when commits are missing;
@@ -63,7 +65,7 @@ impl TransactionManager {
         Range { start: after, end: through }: Range<Csn>,
         give: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<LogCopy> {
-        // Every lane is durable up to there.
+        // `through` was stable, so every lane is durable through it.
         let through = through.max(after);
         let spans = self.0.pipeline.spans();
         let readers = spans
@@ -100,8 +102,8 @@ impl TransactionManager {
     }
 }
 
-/// Appends the commits of a frame that are past `after` and up to `last` to another frame, and
-/// returns their number.
+/// Appends the commits of a frame with CSNs above `after` and up to `last` to `frame`, and returns
+/// their number.
 fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> Result<u64> {
     let mut count = 0;
     read_frame(payload, &mut |record| {
@@ -118,8 +120,8 @@ fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> R
     Ok(count)
 }
 
-/// Writes a log from copied commits into a folder without a log. The log records how far it must
-/// reach, so that opening an unfinished one reports damage.
+/// Writes a log from copied commits into a folder without a log. The log records the last commit
+/// that it must have, so that an opening reports an unfinished log as damaged.
 pub struct LogWriter {
     disk: Arc<dyn Disk>,
     settings: PlogSettings,

@@ -1,4 +1,4 @@
-//! The engines of a database, and the CSNs up to which their files have all commits.
+//! The engines of a database, and the CSNs up to which each engine's files have all commits.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Engines {
         self.of_kind(kind)
     }
 
-    /// All of them.
+    /// All engines.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
         self.engines.iter().flatten()
     }
@@ -63,13 +63,14 @@ impl Engines {
         self.iter().map(|engine| engine.persisted()).min().unwrap_or(Csn::ZERO)
     }
 
-    /// The newest commit that some engine's files are known to have.
+    /// The largest CSN up to which the files of at least one engine have all commits to its tables.
     pub(crate) fn persisted_by_any(&self) -> Csn {
         self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
     }
 
-    /// The commit up to which each engine's files are persistent. It is zero for an engine that has
-    /// failed, because its figure is no longer reliable, and for one that the database lacks.
+    /// Of each engine, the CSN up to which its files have all commits to its tables. It is zero for
+    /// an engine that has failed, because its figure is no longer reliable, and for a kind that the
+    /// database lacks.
     pub(crate) fn persisted(&self) -> [Csn; EngineKind::COUNT] {
         EngineKind::ALL.map(|kind| match self.of_kind(kind) {
             Ok(engine) if engine.health().is_ok() => engine.persisted(),

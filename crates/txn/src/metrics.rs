@@ -27,7 +27,8 @@ impl TransactionManager {
         metrics
     }
 
-    /// The metrics of stages 1 and 2.
+    /// The metrics of log buffering and log flushing. The help texts number the stages as X-Engine
+    /// does: log flushing is stage 2, and installing is stage 3.
     fn log_metrics(&self) -> Vec<Metric> {
         let pipeline = &self.0.pipeline;
         let (lanes, queued_words) = pipeline.depth();
@@ -64,7 +65,7 @@ impl TransactionManager {
         ]
     }
 
-    /// The metrics of stages 3 and 4, and of visible commits.
+    /// The metrics of installs, acknowledgements and visible commits.
     fn commit_metrics(&self) -> [Metric; 8] {
         let (counts, snapshots) = (&self.0.pipeline.counts, &self.0.snapshots);
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;

@@ -11,9 +11,9 @@ pub enum Durability {
     /// Once it is durable.
     #[default]
     Commit,
-    /// Once it is installed; it becomes durable at most this much later.
+    /// Once it is installed. It becomes durable at most this much later.
     Within(Duration),
-    /// Once it is installed; it becomes durable some time after.
+    /// Once it is installed. It becomes durable at some later time.
     Relaxed,
 }
 

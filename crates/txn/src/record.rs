@@ -68,7 +68,8 @@ pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
     if is_note { reader.u64().ok().map(Csn) } else { None }
 }
 
-/// Checks that a frame's payload consists of valid records, and each row record is of its commit.
+/// Checks that a frame's payload consists of valid records, and that each row record in a batch has
+/// its commit's CSN.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].

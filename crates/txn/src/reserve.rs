@@ -1,32 +1,33 @@
 //! A reserve of disk space for commits that free space.
 //!
 //! A statement that frees space writes to the log before it frees anything. On a full disk the log
-//! has no room for that write, so nothing could ever empty the disk. The log's folder therefore
-//! holds a file, `reserve`, whose only purpose is to occupy space. When a commit that frees space
-//! meets a full disk, it truncates the file by a part and uses the space that the file system then
-//! has.
+//! has no room for that write, so no statement could ever free space. The log's folder therefore
+//! holds a file, `reserve`, whose only purpose is to occupy space. A commit that frees space, and
+//! meets a full disk, cuts a part off the file and uses the space that the file system then has.
 //!
 //! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made:
 //!   at least a sixteenth of a log segment, and at most a whole one.
 //! - **RESERVE-2 (for whom).** While the reserve is not whole, only commits that free space are
 //!   admitted, and the note that must precede a cut of the log. Other commits fail with
 //!   [`ErrorKind::DiskFull`], so that they cannot use the reserve up.
-//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no room
-//!   for such a commit, and as many as cover the bytes of the commits that an engine accepts
-//!   although it cannot flush its memory. The last quarter is for commits that drop tables: these
-//!   free space without writing much more.
-//! - **RESERVE-4 (made whole).** The next commit that frees no space makes the reserve whole again,
-//!   as soon as the file system has the space.
-//! - **RESERVE-5 (hope).** Background work returns the space some time after the commit that frees
-//!   it. For [`HOPE`] after such a commit, and after an opening on a full disk, other commits wait
-//!   for the space instead of failing, and an engine that meets the full disk receives parts.
+//! - **RESERVE-3 (in parts).** The reserve is given in eighths. A commit that frees space gets one
+//!   whenever the log has no room for it. If an engine is full and cannot write its memory out, it
+//!   accepts such commits nevertheless, and as many eighths are given as cover their bytes. The
+//!   last quarter is for commits that drop tables, which free space and write little.
+//! - **RESERVE-4 (made whole).** Each later commit first tries to make the reserve whole again,
+//!   unless an engine still needs the parts that it was given. The attempt succeeds once the file
+//!   system has the space.
+//! - **RESERVE-5 (hope).** Background work returns space to the file system some time after the
+//!   commit that frees it. For [`HOPE`] after such a commit, and after an opening on a full disk,
+//!   other commits wait for the space instead of failing, and an engine that meets the full disk
+//!   receives parts of the reserve.
 //! - **RESERVE-6 (no harm).** The file holds nothing but its size. If it is lost, or cannot be
 //!   made, read or cut, the database works without a reserve.
 //!
 //! # Format
 //!
-//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of the
-//! preceding bytes. A file with any other content has no recorded size, and a size is chosen anew.
+//! `SWRS`, the size of the whole file in bytes (u64, little-endian), CRC32C of the preceding bytes;
+//! then anything. If a file does not begin like this, its size is chosen anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,9 +55,10 @@ const PAGE: u64 = 4096;
 pub(crate) const HOPE: Duration = Duration::from_secs(10);
 
 struct ReserveState {
-    /// Its bytes now.
+    /// The bytes that the file has now.
     bytes: u64,
-    /// Bytes given for commits to an engine that has no room, and not yet used.
+    /// Bytes that were given for commits to an engine without room, and that no commit has used
+    /// yet.
     lent: u64,
 }
 
@@ -121,8 +123,8 @@ impl Reserve {
         self.is_full.store(false, Ordering::Relaxed);
     }
 
-    /// Gives a part to the file system, for a commit that frees this much (RESERVE-3). `false` if
-    /// nothing is left for it.
+    /// Gives a part to the file system, for a commit that frees this much (RESERVE-3). Returns
+    /// `false` if no part is left for such a commit.
     pub(crate) fn give(&self, frees: Frees) -> bool {
         self.give_part(&mut self.kept.lock(), frees)
     }
@@ -170,7 +172,8 @@ impl Reserve {
         if !self.disk.available(&self.dir).is_ok_and(|available| available >= missing) {
             return false;
         }
-        // It must be durable, or the space would belong to others after a crash.
+        // The allocation must be durable. Otherwise the space could belong to other files after a
+        // crash.
         let taken = file.allocate(kept.bytes, missing).and_then(|()| file.sync());
         let is_whole = taken.is_ok();
         if is_whole {
@@ -182,7 +185,8 @@ impl Reserve {
         is_whole
     }
 
-    /// Notes that a commit has freed something on a full disk, so that others wait for space.
+    /// Notes that a commit has freed something on a full disk. Other commits then wait for space
+    /// (RESERVE-5).
     pub(crate) fn hope(&self, now: Duration) {
         self.hope_until.fetch_max((now + HOPE).as_nanos() as u64, Ordering::Relaxed);
     }

@@ -2,32 +2,36 @@
 //!
 //! # Registering without a lock
 //!
-//! A snapshot is a CSN at which a transaction reads. Flushes and compactions drop versions that no
-//! snapshot sees, so a snapshot must be registered before it is used (guarantee HORIZON-2 of
-//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into its own slot and then loads
-//! the stable CSN again. If the stable CSN has passed the CSN that the reader wrote, the reader
-//! takes a newer CSN and repeats. A collector reads the stable CSN first, and the slots afterwards.
+//! A snapshot is a CSN at which a transaction reads. Memtable flushes and compactions drop versions
+//! that no snapshot sees, so a snapshot must be registered before it is used (guarantee HORIZON-2
+//! of [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own and then
+//! loads the stable CSN again. If the stable CSN has passed the CSN that the reader wrote, the
+//! reader writes a newer CSN and repeats. A *collector* is a thread that wants to know the live
+//! snapshots in order to drop versions. It loads the stable CSN first, and the slots afterwards. It
+//! drops no version that a snapshot at that stable CSN, or at a CSN in a slot, sees.
 //!
-//! This suffices because both have a sequentially consistent fence between their two steps, and one
-//! of any two such fences comes first. If the collector's comes first, the reader's second load
-//! returns S, the stable CSN that the collector loaded, or more; so the reader uses no CSN below S.
-//! If the reader's comes first, the collector's pass over the slots finds the reader's CSN.
+//! This suffices because the reader and the collector each have a sequentially consistent fence
+//! between their two steps. Let S be the stable CSN that the collector loaded. If the collector's
+//! fence comes first, the reader's second load of the stable CSN returns S or more, so the reader
+//! uses no CSN below S. If the reader's fence comes first, the collector finds the reader's CSN in
+//! its slot.
 //!
 //! # The low watermark
 //!
-//! An engine that asks at each update for the oldest live snapshot cannot look at every slot. One
-//! thread advances the stable CSN for many commits. After every [`WATERMARK_COMMITS`] CSNs that
-//! thread looks at the slots and stores the least CSN that it found (HORIZON-3). By HORIZON-2 that
-//! CSN stays a lower bound for ever, so readers of the watermark need not look at the slots.
+//! An engine may need a lower bound of the live snapshots at each update, and a look at all slots
+//! would cost too much there. So the least CSN of an earlier look is stored, the *low watermark*
+//! (HORIZON-3). The thread that advances the stable CSN looks at the slots once in
+//! [`WATERMARK_COMMITS`] CSNs. By HORIZON-2 no snapshot is registered below the least CSN of a look
+//! afterwards, so the stored CSN stays a lower bound.
 //!
-//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
-//! only lock on the path of every read.
+//! Rejected: a mutex around an ordered map of snapshots. It is simpler, but every read would take
+//! that mutex, and reads take no other lock that all of them share.
 //!
 //! # Readers
 //!
 //! A transaction writes its number and the time beside its snapshot, so that an operator can find
 //! the transaction that prevents the collection of old versions ([`Snapshots::readers`]).
-//! Collectors do not read them.
+//! Collectors do not read the number and the time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +49,7 @@ const SLOTS: usize = 512;
 #[cfg(loom)]
 const SLOTS: usize = 2;
 
-/// Commits after which the low watermark is brought up to date. A look at all slots takes some
-/// microseconds.
+/// The CSNs between two looks for the low watermark. A look at all slots takes some microseconds.
 #[cfg(not(loom))]
 const WATERMARK_COMMITS: u64 = 64;
 #[cfg(loom)]
@@ -62,8 +65,8 @@ struct Slot {
     reader: ReaderLabel,
 }
 
-/// The [`Reader`] of the snapshot in a slot. It needs no order with the snapshot, so that loom does
-/// not model it.
+/// The [`Reader`] of the snapshot in a slot. Nothing relies on its order with the snapshot, so loom
+/// does not model it.
 struct ReaderLabel {
     transaction: std::sync::atomic::AtomicU64,
     since_ns: std::sync::atomic::AtomicU64,
@@ -100,12 +103,13 @@ pub(crate) struct Snapshots {
     /// Every commit up to its prefix is installed.
     pub(crate) installed: Watermark,
     stable: AtomicU64,
-    /// No snapshot is live below (HORIZON-3).
+    /// The low watermark: no snapshot is live below it (HORIZON-3).
     low: AtomicU64,
     slots: Box<[Slot]>,
     /// Snapshots that found no free slot, with their counts.
     overflow: Mutex<BTreeMap<(Csn, Reader), usize>>,
-    /// Snapshots at which nothing reads but whose versions must be kept, with their counts.
+    /// Pinned snapshots, with their counts. No transaction reads at them, but their versions must
+    /// be kept.
     pins: Mutex<BTreeMap<Csn, usize>>,
 }
 
@@ -121,9 +125,9 @@ impl Snapshots {
         })
     }
 
-    /// Keeps the versions that a snapshot at `csn` sees, and all deletions above, until
-    /// [`Snapshots::unpin`]. The caller knows that none of them was dropped yet: `csn` is above the
-    /// stable CSN, or pinned already, or nothing at or above it was dropped (HORIZON-2).
+    /// Keeps the versions that a snapshot at `csn` sees, and all deletions above `csn`, until
+    /// [`Snapshots::unpin`]. The caller knows that none of them has been dropped (HORIZON-2): `csn`
+    /// is above the stable CSN, or it is pinned already, or nothing at or above it was dropped.
     pub(crate) fn pin(&self, csn: Csn) -> Pin {
         *self.pins.lock().entry(csn).or_default() += 1;
         Pin(csn)
@@ -139,8 +143,7 @@ impl Snapshots {
         }
     }
 
-    /// The oldest snapshot at which a transaction reads or may still begin to read; pins do not
-    /// count.
+    /// The least CSN at which a transaction reads or may begin to read. Pins do not count.
     pub(crate) fn oldest_read(&self) -> Csn {
         let mut oldest = Csn::MAX;
         self.reads(|csn| oldest = oldest.min(csn));
@@ -159,8 +162,8 @@ impl Snapshots {
         self.overflow.lock().keys().for_each(|(csn, _)| visit(*csn));
     }
 
-    /// The snapshots of transactions, the oldest first. One that begins or ends meanwhile may be
-    /// missing.
+    /// The snapshots of transactions, the oldest first. A snapshot that begins or ends during the
+    /// call may be missing.
     pub(crate) fn readers(&self) -> Vec<LiveSnapshot> {
         let mut found: Vec<(Csn, Reader)> = self.slots.iter().filter_map(Slot::get).collect();
         found.extend(self.overflow.lock().keys());
@@ -175,7 +178,8 @@ impl Snapshots {
         found.into_iter().map(shown).collect()
     }
 
-    /// Sets everything up to `done` as installed and durable. For recovery, before any commit.
+    /// Declares every commit up to `done` installed and durable. Recovery calls it, before any new
+    /// commit.
     pub(crate) fn recovered(&self, done: Csn) {
         self.installed.reset(done);
         self.stable.store(done.0, Ordering::Release);
@@ -203,8 +207,8 @@ impl Snapshots {
         Snapshot { snapshots: self, live: self.register(Reader::default(), read) }
     }
 
-    /// As [`Snapshots::take`], for a caller that outlives the snapshot and releases it with
-    /// [`Snapshots::release`]. It counts no reference, which would cost a single-row read
+    /// As [`Snapshots::take`], but the caller releases the snapshot with [`Snapshots::release`]. So
+    /// the snapshot holds no counted reference to this object, which would cost a single-row read
     /// noticeably.
     pub(crate) fn register(&self, reader: Reader, read: impl Fn() -> Csn) -> Live {
         let start = slot_hint();
@@ -217,7 +221,8 @@ impl Snapshots {
             }
         }
         let mut overflow = self.overflow.lock();
-        // The collector takes the same lock after it has read the stable CSN.
+        // A collector takes the same lock after it has loaded the stable CSN. So it finds this
+        // entry, or this thread reads that stable CSN or a later one.
         let csn = read();
         *overflow.entry((csn, reader)).or_default() += 1;
         drop(overflow);
@@ -254,8 +259,8 @@ impl Snapshots {
         }
     }
 
-    /// Releases a snapshot that was registered here; versions that only it could see may be
-    /// dropped.
+    /// Releases a snapshot of [`Snapshots::register`]. Versions that only this snapshot sees may
+    /// then be dropped.
     pub(crate) fn release(&self, live: Live) {
         if let Some(slot) = live.slot {
             self.slots[slot].csn.store(FREE, Ordering::Release);
@@ -300,7 +305,8 @@ impl Slot {
             && self.csn.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The snapshot in it with its reader, unless both change meanwhile.
+    /// The snapshot in the slot and its reader. `None` if the slot is free, or changes during the
+    /// call.
     fn get(&self) -> Option<(Csn, Reader)> {
         let csn = self.csn.load(Ordering::Acquire);
         let reader = self.reader.get();
@@ -310,7 +316,7 @@ impl Slot {
 }
 
 impl ReaderLabel {
-    /// The slot is the caller's.
+    /// Only the owner of the slot calls this.
     fn set(&self, reader: Reader) {
         self.since_ns.store(reader.since_ns, Ordering::Release);
         self.transaction.store(reader.transaction, Ordering::Release);

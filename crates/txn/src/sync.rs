@@ -1,6 +1,6 @@
-//! Locks for code that loom checks: `parking_lot`'s in production, and loom's behind the same
-//! interface in its models, so that the checked code is the code that runs. Also backoff for waits
-//! without a lock.
+//! Locks for code that loom checks. They are `parking_lot`'s in production, and loom's in loom's
+//! models, behind the same interface, so that loom checks the code that runs in production. Also
+//! backoff for waits without a lock.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub(crate) use spillway_base::modelled::{Condvar, Mutex, MutexGuard};
 /// The sleep between two polls of a long wait.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Waits a little for another thread, and longer after more fruitless tries: the other thread may
-/// need the processor, or be busy with something large.
+/// Waits a little for another thread, and longer after more tries: the other thread may need the
+/// processor, or be busy with something large.
 pub(crate) fn pause(tries: &mut u32) {
     *tries = tries.saturating_add(1);
     match *tries {
@@ -27,8 +27,9 @@ pub(crate) fn pause(tries: &mut u32) {
     }
 }
 
-/// Stands between two sequentially consistent accesses of one thread. Loom models such fences, but
-/// treats the accesses as acquire and release only. Production needs no fence there.
+/// A fence between two sequentially consistent accesses of one thread, for loom only. Loom treats
+/// such accesses as acquire and release, and models sequentially consistent fences. Production
+/// needs no fence here.
 pub(crate) fn model_fence() {
     #[cfg(loom)]
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);

@@ -1,28 +1,30 @@
 //! Backpressure: writers slow down before anything runs out (decision 008).
 //!
-//! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because
-//! each delayed write slept for a fixed time, which had little to do with the target rate. Here the
-//! debt determines a *rate* for all writers together, and a writer sleeps only as long as its own
-//! bytes take at that rate:
+//! *Debt* says how far memtable flushes and compactions are behind ([`Debt`]): 0 is no debt, and 1
+//! is the limit. The debt determines a *rate* for all writers together, and a writer sleeps only as
+//! long as its own bytes take at that rate. This follows the 3D XPoint study, section V-A. That
+//! study found RocksDB's writers near a stop because each delayed write slept for a fixed time,
+//! which had little to do with the target rate. There are two stages:
 //!
-//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from a value that no writer reaches
-//!   to [`RATE_MIDDLE`].
-//! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in
-//!   the study): the rate falls further to [`RATE_MIN`], and never below: writing does not stop.
+//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from [`RATE_MAX`], which no writer
+//!   reaches, to [`RATE_MIDDLE`].
+//! - **Aggressive**, from [`AGGRESSIVE`] on, half-way between [`SLIGHT`] and the limit, as in the
+//!   study: the rate falls to [`RATE_MIN`]. It never falls below, so writing does not stop.
 //!
-//! Debt is the data that was written and is not yet flushed or compacted. It grows while writers
-//! are faster than flushes and compactions, and shrinks while they are slower. The allowed rate of
-//! writes falls as the debt grows. So on any device the debt settles where the allowed rate equals
-//! the rate of flushes and compactions. The allowed rate falls exponentially with the debt, so one
-//! rule serves devices whose speeds differ by a factor of a thousand. A controller that measures
-//! the background's rate and follows it was rejected: the background advances a memtable at a time,
-//! so the measured rate is out of date.
+//! The debt grows while writers are faster than memtable flushes and compactions, and shrinks while
+//! writers are slower. The rate falls as the debt grows. So on any device the debt settles where
+//! the rate equals that of flushes and compactions. The rate falls exponentially with the debt, so
+//! one rule serves devices whose speeds differ by a factor of a thousand. Rejected: a controller
+//! that measures the rate of flushes and compactions and sets the writers' rate to it. Flushes
+//! finish a whole memtable at a time, so the measured rate would always be out of date.
 //!
-//! A writer sleeps for the bytes it wrote, not once for each commit. Each commit adds its time to a
-//! total that all writers to an engine owe. A writer that finds at least [`QUANTUM`] owed sleeps
-//! until the total is paid. The time owed is forgiven when the debt is gone. Writers sleep after
-//! their commit, when they have released their locks, so that nobody waits for a row because its
-//! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
+//! Small commits sleep seldom. Each commit adds the time for its bytes to a total that all writers
+//! to an engine owe. A writer that finds at least [`QUANTUM`] owed sleeps until that time has
+//! passed. When the debt is below [`SLIGHT`] again, the time owed is forgiven.
+//!
+//! Writers sleep after their commit, when they have released their locks, so no transaction waits
+//! for a row because its holder sleeps. The engines' debt is the only input. The compaction
+//! scheduler reads the same figure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,16 +40,17 @@ pub(crate) const SLIGHT: f64 = 0.5;
 /// The debt at which the aggressive stage begins.
 const AGGRESSIVE: f64 = 0.75;
 
-/// Bytes a second at [`SLIGHT`], at [`AGGRESSIVE`], and at the limit and past it.
+/// The rates in bytes a second: at [`SLIGHT`], at [`AGGRESSIVE`], and from a debt of 1 on.
 const RATE_MAX: f64 = (1_u64 << 30) as f64;
 const RATE_MIDDLE: f64 = (64_u64 << 20) as f64;
 const RATE_MIN: f64 = (1_u64 << 20) as f64;
 
-/// The bytes that a commit counts in addition to its own, for its keys' places in memory.
+/// The bytes that a commit counts in addition to those that it wrote, for its keys' places in
+/// memory.
 const COMMIT_BYTES: usize = 64;
 /// A writer that owes less than this does not sleep; the time stays owed.
 const QUANTUM: Duration = Duration::from_millis(1);
-/// The most time that writers owe.
+/// The most time that all writers to an engine owe together.
 const OWED_MAX: Duration = Duration::from_secs(1);
 /// The time between two checks whether the debt still exists.
 const LOOK: Duration = Duration::from_millis(10);
@@ -85,8 +88,8 @@ impl Owing {
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
         let most = now + OWED_MAX.as_nanos() as u64;
-        // Never less than before, although other threads may have read a later clock: a sleeping
-        // writer takes a smaller value as forgiven.
+        // The result is never less than `at`, although another thread may have read a later clock.
+        // A sleeping writer that finds a smaller value concludes that the time was forgiven.
         let paid = |at: u64| (at.max(now) + cost.as_nanos() as u64).min(most).max(at);
         let mut at = self.paid_at.load(Ordering::Relaxed);
         loop {
@@ -103,9 +106,9 @@ impl Owing {
         }
     }
 
-    /// Forgives the time owed for writes before the debt ended, at which `owed` was read. Otherwise
-    /// the first writer after a new debt begins would have to pay it. Time that other writers have
-    /// come to owe since stays.
+    /// Forgives the time owed, if it is still `owed`, the value that was read before the debt was
+    /// found to be gone. Without this the first writer after a new debt begins would have to pay
+    /// it. If other writers have added to it since, nothing is forgiven.
     fn forgive(&self, owed: u64) {
         if owed != 0 {
             let _ = self.paid_at.compare_exchange(owed, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -115,7 +118,8 @@ impl Owing {
 
 impl Throttle {
     /// Called for a commit that has just been installed, with an engine and the bytes that the
-    /// commit wrote to it. Sleeps if the engine's debt requires it, and calls `asleep` before.
+    /// commit wrote to it. Sleeps if the engine's debt requires it. Calls `asleep` before it
+    /// sleeps.
     pub(crate) fn pass(
         &self,
         clock: &Clock,
@@ -140,7 +144,7 @@ impl Throttle {
             loop {
                 let left = until.saturating_sub(clock.now());
                 let owed = owing.paid_at.load(Ordering::Relaxed);
-                // If less is owed than when the sleep began, it was forgiven.
+                // If less is owed than when the sleep began, the time was forgiven.
                 if left.is_zero() || u128::from(owed) < until.as_nanos() {
                     return;
                 }

@@ -1,32 +1,39 @@
 //! The largest CSN up to which every commit has finished a stage.
 //!
-//! Commits have dense CSNs (decision 001) and finish a stage in any order, on any thread.
-//! [`Watermark`] turns "commit n is done" into "every commit up to n is done", without a lock.
+//! Commits have dense CSNs (decision 001), and finish a stage in any order, on any thread. A
+//! [`Watermark`] counts each commit that has finished, and gives the CSN up to which all commits
+//! have finished. It takes no lock.
 //!
-//! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN there. Any thread
-//! that finds the slot after the prefix filled advances the prefix. The simpler design, one mutex
-//! around a set of finished CSNs, was rejected: every commit of every lane would contend for it
-//! twice.
+//! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN in its slot. The
+//! *prefix* is the CSN up to which all commits have finished. Any thread that finds the CSN after
+//! the prefix in its slot advances the prefix. The simpler design, one mutex around a set of
+//! finished CSNs, was rejected: the commits of all lanes would contend for it.
 //!
-//! A thread that waits for a CSN polls. Installs take microseconds, and a list of waiters would be
-//! one more point of contention for all commits. During a large install the waiter sleeps between
-//! its polls and leaves the processor to the install.
+//! A thread that waits for a CSN polls, because installs take microseconds, and a list of waiters
+//! would be one more point of contention for all commits. During a large install the thread sleeps
+//! between its polls and leaves the processor to the install.
 //!
-//! An install that panicked never finishes. Its thread then abandons the watermark
-//! ([`Watermark::abandon`]): waiters return, and the prefix stays below the missing CSN.
+//! An install that panics never finishes. Its thread then abandons the watermark
+//! ([`Watermark::abandon`]): threads that wait return, and the prefix stays below that install's
+//! CSN.
 //!
-//! Invariants: the prefix never falls; a CSN at or below the prefix is done; while no call of
-//! [`Watermark::finish`] runs, the commit after the prefix is not done. The last one holds because
-//! the thread that stores a CSN and the thread that advances the prefix to the CSN before it both
-//! store first and read the other's store afterwards, with a sequentially consistent fence in
-//! between. So at least one of them sees the other.
+//! # Invariants
+//!
+//! - The prefix never falls.
+//! - Every commit at or below the prefix has finished.
+//! - While no call of [`Watermark::finish`] runs, the commit after the prefix has not finished. For
+//!   take a thread A that stores a CSN in its slot, and a thread B that advances the prefix to the
+//!   CSN before. A then loads the prefix, and B then loads the slot. Both have a sequentially
+//!   consistent fence between their store and their load, so at least one of them sees the other's
+//!   store, and advances the prefix.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crate::sync::pause;
 
-/// Commits that may be in progress at once; a later one waits for the oldest.
+/// The CSNs past the prefix that have a slot. A commit with a larger CSN waits until the prefix
+/// advances.
 #[cfg(not(loom))]
 const RING: usize = 1 << 14;
 #[cfg(loom)]
@@ -59,7 +66,7 @@ impl Watermark {
     pub(crate) fn finish(&self, csn: Csn) {
         let mut tries = 0;
         while csn.0 > self.prefix().0 + RING as u64 {
-            // The slot still belongs to an older number.
+            // The slot still belongs to a smaller CSN.
             if self.is_abandoned() {
                 return;
             }

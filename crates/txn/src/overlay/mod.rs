@@ -4,10 +4,10 @@
 //! # Format of the table [`SPILL`]
 //!
 //! A *spill* is what one transaction has put into this table, or one list or set of a statement
-//! ([`crate::spill::Scratch`], [`crate::spill::ScratchSet`]). It has a number, one *record*, and any
-//! number of *rows*. The record says whether the transaction has committed. A transaction's rows are
-//! in *layers*: a layer has the rows that were spilled between two savepoints. If a key has rows in
-//! several layers, the row of the layer with the largest number counts.
+//! ([`crate::spill::Scratch`], [`crate::spill::ScratchSet`]). It has a number, one *record*, and
+//! any number of *rows*. The record says whether the transaction has committed. A transaction's
+//! rows are in *layers*: a layer has the rows that were spilled between two savepoints. If a key
+//! has rows in several layers, the row of the layer with the largest number counts.
 //!
 //! ```text
 //! record  key    0 (u8), the spill's number (u64, big-endian)
@@ -23,11 +23,11 @@
 //!                of a deleted row: 0 (u8)
 //! ```
 //!
-//! A record in state 0 lists no layers. The commit of the transaction overwrites it with a record in
-//! state 1. So the version of that record has the transaction's CSN, and an opening learns the CSN
-//! there. Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has its
-//! position in the list (u64, big-endian) as key, and its bytes alone as value; an entry of a set
-//! has its bytes as key, and no value. The engine checksums all of these as it does any table's
+//! A record in state 0 lists no layers. The commit of the transaction overwrites it with a record
+//! in state 1. So the version of that record has the transaction's CSN, and an opening learns the
+//! CSN there. Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has
+//! its position in the list (u64, big-endian) as key, and its bytes alone as value; an entry of a
+//! set has its bytes as key, and no value. The engine checksums all of these as it does any table's
 //! rows.
 
 mod cursor;

@@ -1,22 +1,25 @@
 //! Installs a window of commits with all threads.
 //!
-//! If most keys are written once, a thread takes the next few commits that no thread has taken, in
-//! log order. The only cost is that it reads them again.
+//! If most keys of the window are written once, the commits are installed in the order of the log.
+//! A thread repeatedly takes the next few commits that no thread has taken. This is the cheapest
+//! way: nothing is sorted.
 //!
 //! If some keys are written many times, the writes are partitioned by key. A thread takes one range
-//! of keys at a time, and sorts its writes by key and CSN. So no two threads install the same key,
-//! and the versions of a hot key arrive in CSN order, each at the front of its version list.
-//! Otherwise a thread with older versions of the key would walk past all newer ones, once for each
-//! version.
+//! of keys at a time, and sorts the writes in it by key and CSN. So no two threads install the same
+//! key, and the versions of a key arrive in CSN order, each at the front of the key's list of
+//! versions. In the order of the log, a thread with older versions of such a key would walk past
+//! all newer versions in the list, once for each version.
 //!
-//! Nobody reads before the opening ends, so only the last version of each key is needed, provided
-//! that it is certain to survive whenever an older one does. Therefore only commits that are known
-//! to have been durable are reduced to the last version. Later commits are installed in full: an
-//! engine may write some of them to its files, and a crash may still lose the others.
+//! With partitioned writes, only the last version of each key is installed, as far as that is safe.
+//! No transaction reads before the opening ends, so no older version is needed, unless the last one
+//! is lost in a crash. So an older version is left out only if the later one is in a commit that is
+//! known to have been durable. Later commits are installed in full: an engine may write some of
+//! them to its files, and a crash may still lose the others.
 //!
-//! Two designs were rejected. Partitioning every window takes a quarter longer if no key is hot,
-//! although the memtable is then filled in key order. Dividing a window in log order into one share
-//! for each thread makes the install of a hot key quadratic.
+//! Two designs were rejected. If every window is partitioned, the install takes a quarter longer
+//! when no key is written often, although memtables are then filled in key order. If a window in
+//! log order is divided into one large share for each thread, the versions of a key arrive far out
+//! of order, and the install of a key that is written often takes quadratic time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};
@@ -32,8 +35,8 @@ use super::order::{CommitRun, Window};
 use super::source::{CHECKED, Logged, Piece};
 use crate::engines::Engines;
 
-/// The ranges of keys for each thread. Several ranges keep threads from waiting long for each other
-/// at the end.
+/// The ranges of keys for each thread. With several small ranges, no thread waits long for the last
+/// one to finish.
 const RANGES_PER_THREAD: usize = 4;
 /// The keys that are sampled for each range, to make ranges of about the same number of writes.
 const SAMPLES_PER_RANGE: usize = 16;
@@ -41,8 +44,8 @@ const SAMPLES_PER_RANGE: usize = 16;
 /// `SAME_SHARE` equals another one.
 const SAMPLES_MIN: usize = 128;
 const SAME_SHARE: usize = 64;
-/// The commits that a thread takes at a time. A key's versions are out of order by no more than the
-/// commits that threads have taken.
+/// The commits that a thread takes at a time. So the versions of a key are out of order by at most
+/// this number for each thread.
 const STRIDE: usize = if cfg!(test) { 1 } else { 128 };
 /// The number of commits from which other threads are worth starting. It is small in tests, which
 /// have few commits.
@@ -55,8 +58,8 @@ pub(super) const OP_BYTES: usize = 2 * size_of::<Write<'_>>();
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct WriteKey<'w> {
     table: TableId,
-    /// Some bytes of the key. They have the order of the keys of a table, except that different
-    /// keys may have equal heads.
+    /// Some bytes of the key as a number ([`Prefixes::head`]). In a table, a smaller head means a
+    /// smaller key; different keys may have equal heads.
     head: u64,
     key: &'w [u8],
 }
@@ -68,8 +71,8 @@ struct Write<'w> {
     csn: Csn,
     op: Op<'w>,
     piece: &'w Piece,
-    /// The offset of its record in the memory of its piece. It is larger for later writes of a
-    /// commit.
+    /// The offset of its record in the memory of its piece. Of two writes of a commit, the later
+    /// one has the larger offset.
     at: u32,
     /// Bytes of its record.
     bytes: u32,
@@ -156,14 +159,13 @@ impl WriteMemory {
         self.0.lock().writes.push(writes);
     }
 
-    /// Charges the memory for `ops` operations, which is about to be taken, if it is more than is
-    /// charged.
+    /// Raises the charge to the memory for `ops` operations, which is about to be taken.
     fn expect(&self, ops: usize) {
         let free = &mut *self.0.lock();
         free.charge.resize(free.charge.bytes().max(ops * OP_BYTES));
     }
 
-    /// Charges the memory that exists, once all of it was returned.
+    /// Sets the charge to the memory that exists. Called once all of it was returned.
     fn count(&self) {
         let free = &mut *self.0.lock();
         let room: usize = free.writes.iter().map(Vec::capacity).sum();
@@ -179,8 +181,9 @@ pub(super) fn install(
     certain: Csn,
     threads: usize,
 ) {
-    // A table exists for all writes to it, and is dropped after all earlier writes. When a range is
-    // deleted, all versions that it hides are installed (E10).
+    // A commit that creates or drops a table, or deletes a range, is installed after all earlier
+    // commits and before all later ones. So a table exists when it is written to, and the versions
+    // that a deleted range hides are installed before it (E10).
     for alone in std::mem::take(&mut window.alone) {
         let before = window.split_front(Csn(alone.0 - 1));
         Together::new(engines, before, scratch, certain).install(threads);
@@ -235,7 +238,7 @@ impl<'w> Together<'w> {
         }
     }
 
-    /// Its commits in the order of the log, in runs of at most `most`.
+    /// Its commits in runs of at most `most` commits.
     fn shares(&self, most: usize) -> Vec<CommitRun> {
         let shares = self.runs.iter().flat_map(|run| {
             let len = run.commits().len();
@@ -261,7 +264,7 @@ impl<'w> Together<'w> {
         self.scratch.expect(commits.map(|commit| commit.ops as usize).sum());
         let prefixes = Prefixes::of(samples);
         let ranges = threads * RANGES_PER_THREAD;
-        // Each bound begins a range. There are fewer bounds if one key has many writes.
+        // Each bound begins a range. Equal bounds, of a key with many writes, make one range.
         let mut bounds: Vec<_> = (1..ranges)
             .filter_map(|range| samples.get(range * samples.len() / ranges))
             .map(|&(table, key)| WriteKey { table, head: prefixes.head((table, key)), key })
@@ -298,7 +301,8 @@ impl<'w> Together<'w> {
             let commits = run.commits();
             for index in (before.next_multiple_of(step)..before + commits.len()).step_by(step) {
                 let commit = &commits[index - before];
-                // Not always the first write, because transactions often begin with the same table.
+                // The samples are not all of first writes, because transactions often begin with
+                // the same table.
                 let nth = index / step % (commit.ops as usize).max(1);
                 let op = ops(run.piece().batch(commit)).nth(nth).and_then(Result::ok);
                 samples.extend(op.map(|op| row(&op)));

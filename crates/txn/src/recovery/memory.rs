@@ -1,5 +1,5 @@
-//! The buffers that logs are read into. They are charged to the budget, and reused, because new
-//! memory costs a page fault for each of its pages.
+//! The buffers that logs are read into. They are charged to the budget. They are reused, because
+//! new memory costs a page fault for each of its pages.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Memory {
         self.bytes.capacity() + self.commits.capacity() * size_of::<Logged>()
     }
 
-    /// Charges its present size.
+    /// Sets the charge to the size that it has now.
     pub(super) fn recharge(&mut self) {
         let bytes = self.size();
         if let Some(charge) = &mut self.charge {
@@ -80,8 +80,8 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let Some(charge) = self.charge.take() else { return };
-        // Neither the buffer of an unusually large frame is kept, nor one that was lost in an
-        // error.
+        // The buffer of an unusually large frame is not kept. A buffer that was lost in an error is
+        // empty.
         if !self.bytes.is_empty() && self.bytes.capacity() <= 2 * self.home.0.bytes {
             let (bytes, mut commits) =
                 (std::mem::take(&mut self.bytes), std::mem::take(&mut self.commits));

@@ -1,26 +1,29 @@
 //! Opening: replays the logs into the engines (decision 005).
 //!
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
-//! commits. It installs the commits that follow the last installed one without a gap, one window
-//! after another. All threads install a window together, in any order, which E2 allows. The stable
-//! CSN advances after each window, so the engines can flush, and free memory, while recovery still
-//! reads the rest.
+//! commits. It installs them in *windows*: a window has consecutive CSNs, and begins after the last
+//! commit of the window before. All threads install a window together, in any order, which E2
+//! allows. The stable CSN advances after each window, so the engines can flush memtables, and free
+//! memory, while recovery still reads the rest.
 //!
-//! Recovery begins after the newest commit that the files of *every* engine have. An engine whose
-//! files have more receives some commits again, and they change nothing there (E3).
+//! Recovery begins after the largest CSN up to which the files of *every* engine have all commits.
+//! An engine whose files have later commits receives these again, and they change nothing there
+//! (E3).
 //!
 //! Recovery ends at the first CSN that no lane has. It discards later commits, which were never
-//! acknowledged (decision 002). Then it starts a new log generation in every lane, with the last
-//! recovered commit as its fence: a record of an earlier generation beyond the fence was discarded
-//! by that opening, and is never read again. The fence of one lane holds for all lanes, since an
-//! interrupted opening may have started its generation in some lanes only. Recovery makes the
-//! commits that it read durable in all lanes before it starts the first generation.
+//! acknowledged (decision 002). Then it starts a new log generation in every lane, and records the
+//! last recovered CSN as the generation's *fence*. By the fence, later openings know which commits
+//! were discarded: those of an earlier generation with CSNs above the fence. They never install
+//! these. A fence in any lane holds for all lanes, because an opening that was interrupted may have
+//! started its generation in some lanes only. Before recovery starts the generation in the first
+//! lane, it makes the commits that it read durable in all lanes.
 //!
-//! A gap is normal loss only above the largest CSN that is known to have been durable. Each frame
-//! states the stable CSN at its write, and each generation its fence. A log that ends below that
-//! CSN has lost acknowledged commits, and is corrupt. So is a log that begins after the engines'
-//! persisted commits end; notes, written before each cut of the log, state up to which CSN the
-//! engines' files have all commits.
+//! A gap is normal only above the largest CSN that is known to have been durable. Recovery knows it
+//! from the frames, which state the stable CSN at their write, and from the fences. A log that ends
+//! below that CSN has lost acknowledged commits, so the opening reports corruption. It does the
+//! same for a log that begins later than the first commit which the engines' files may lack.
+//! Recovery knows that commit from the engines, and from the notes that precede each cut of the
+//! log.
 
 mod install;
 mod memory;
@@ -47,10 +50,9 @@ use order::Pending;
 pub(crate) use source::Fences;
 use source::{Next, Piece, PieceSource, newest_note};
 
-/// The share of one transaction's largest writes that is installed between two moves of the stable
-/// CSN.
+/// A window takes this fraction of the bytes of writes that one transaction may keep in memory.
 const WINDOW_SHARE: usize = 4;
-/// A larger window for each thread does not make installing faster.
+/// The most bytes of a window for each thread. A larger window does not make installing faster.
 const WINDOW_BYTES_MAX: usize = 8 << 20;
 const WINDOW_BYTES_MIN: usize = 64 << 10;
 
@@ -111,9 +113,9 @@ struct Replay<'r> {
     window_bytes_max: usize,
     /// The last commit in a window, or in the engines' own files.
     last: Csn,
-    /// Everything up to here is in the engines' own files.
+    /// The CSN up to which the engines' own files have all commits.
     floor: Csn,
-    /// Everything up to here was durable once.
+    /// The largest CSN up to which all commits are known to have been durable.
     known: Csn,
     report: RecoveryReport,
 }
@@ -124,7 +126,7 @@ impl Replay<'_> {
             if self.pending.memory() >= self.window_bytes_max {
                 self.install()?;
             }
-            // The lane that is furthest behind most likely has the missing commits.
+            // The next commits to install are most likely in the lane that was read least far.
             let behind = self.lanes.iter_mut().filter(|lane| lane.found.is_none());
             let Some(lane) = behind.min_by_key(|lane| lane.reached) else { break };
             match lane.source.next()? {
@@ -167,7 +169,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Skips commits up to `note`: the engines' own files have them, and the log need not.
+    /// Skips the commits up to `note`, which the engines' own files have. The log may lack some of
+    /// them.
     fn skip_to(&mut self, note: Csn) -> Result<()> {
         if self.last < note {
             while self.install()? {}
@@ -178,8 +181,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Installs a window of the commits that follow the last one, and allows the engines to write
-    /// it to their files. Returns `false` if no such commit was read.
+    /// Installs a window of commits that begins after `last`, and lets the engines write it to
+    /// their files. Returns `false` if the commit after `last` was not read.
     fn install(&mut self) -> Result<bool> {
         self.pending.skip_to(self.floor);
         let (last, window) = self.pending.take(self.last, self.window_bytes_max, self.dir)?;
@@ -191,11 +194,13 @@ impl Replay<'_> {
         self.report.commits += window.len() as u64;
         let bytes = window.bytes;
         install::install(self.engines, window, &self.scratch, certain, self.threads);
-        // The end of the log may be only in the system's cache, and may still be lost.
+        // Commits above `certain` may be in the system's cache only, and a crash may still lose
+        // them.
         self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
             match engine.admit_replay(bytes) {
-                // Commits in the log must still be read back.
+                // The opening continues: the commits in the log must be read, whether there is room
+                // or not.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
                 admitted => admitted?,
@@ -256,7 +261,8 @@ pub fn recover(
     let pipeline = pipeline.telling(&engines, &budget);
     let reserve = Reserve::open(disk.clone(), &log.dir, log.segment_bytes);
     if reserve.is_full() {
-        // A commit before the opening may have freed space that is not available yet.
+        // A commit before the opening may have freed space that background work has not returned
+        // yet.
         reserve.hope(clock.now());
     }
     let manager = TransactionManager::new(settings, engines, pipeline, reserve, budget, clock);
@@ -286,7 +292,7 @@ fn replay(
         .map(|number| LogReader::open(&**disk, &log.dir, *number))
         .collect::<Result<Vec<_>>>()?;
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
-    // An engine's files have only commits that were durable in the log.
+    // A commit that is in an engine's files was durable in the log.
     let known = fences.last().max(engines.persisted_by_any());
     let floor = newest_note(&readers)?.max(engines.persisted_by_all());
     let memories = Memories::new(budget, numbers.len());
@@ -327,7 +333,7 @@ fn replay(
     Ok((lanes, report))
 }
 
-/// Marks the segments with commits past `last`, which are discarded.
+/// Marks the segments that have commits above `last`. These commits are discarded.
 fn read_lane(lane: LaneReader, last: Csn) -> ReadLane {
     let mut found = lane.found.expect("a replay ends when all lanes were read");
     let mut segments = lane.segments;

@@ -1,10 +1,12 @@
 //! Restores the CSN order of the commits of all lanes.
 //!
-//! A piece of a lane's log is a sorted run of CSNs. Together the runs have every commit up to some
-//! CSN. That prefix is found without a merge: the CSNs up to a bound have no gap if the runs have
-//! as many commits as there are CSNs, and a binary search in each run counts its commits. A window
-//! is a slice of each run, so many threads can install it, each from other runs. A merge of single
-//! commits was rejected: it ran on one thread, for a third of an opening's time.
+//! The commits of a piece of a lane's log, sorted by CSN, are a *run*. The next window is the
+//! longest prefix of CSNs without a gap over all runs, up to a limit of memory. It is found without
+//! a merge of the runs: the CSNs from the last window up to a bound have no gap if the runs have as
+//! many commits there as there are CSNs, and a binary search in each run counts the run's commits.
+//! The window is a slice of each run, so many threads can install it, each from other runs.
+//! Rejected: a merge of the runs, commit by commit. It ran on one thread, and took a third of an
+//! opening's time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -42,8 +44,8 @@ impl CommitRun {
         self.share(commits, self.piece.bytes as usize + self.piece.ops * OP_BYTES)
     }
 
-    /// The approximate part of a figure of the whole piece that belongs to its first `commits`
-    /// commits.
+    /// The share of `of_piece`, a figure of the whole piece, that its first `commits` commits have,
+    /// roughly.
     fn share(&self, commits: usize, of_piece: usize) -> usize {
         (of_piece as f64 * commits as f64 / self.piece.commits().len() as f64) as usize
     }
@@ -71,9 +73,9 @@ impl CommitRun {
 /// Commits with consecutive CSNs, which are installed together.
 #[derive(Default)]
 pub(super) struct Window {
-    /// The runs have no CSN in common, but they interleave.
+    /// The runs have no CSN in common, but their ranges of CSNs overlap.
     pub(super) runs: Vec<CommitRun>,
-    /// The commits among them that are installed by themselves, ascending.
+    /// The CSNs of those commits that are installed by themselves, ascending.
     pub(super) alone: Vec<Csn>,
     /// The approximate bytes of their batches.
     pub(super) bytes: usize,
@@ -116,8 +118,9 @@ impl Pending {
         self.runs.iter().map(|run| run.memory_of(run.commits.len())).sum()
     }
 
-    /// Takes the commits that follow `last` without a gap: about as many as need `memory_max` bytes
-    /// to install, and at least one if it was read. Returns them with the last CSN.
+    /// Takes the commits that follow `last` without a gap: as many as need about `memory_max` bytes
+    /// to install, and at least one if the commit after `last` was read. Returns the last CSN taken
+    /// and the commits.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] when a commit is in the log twice.
@@ -127,7 +130,8 @@ impl Pending {
         memory_max: usize,
         dir: &Path,
     ) -> Result<(Csn, Window)> {
-        // A commit that is in the log twice makes this too large. It is detected below.
+        // A commit that is in the log twice makes this count too large. The check below finds such
+        // a commit.
         let read = |csn: Csn| self.runs.iter().map(|run| run.count_to(csn)).sum::<usize>() as u64;
         let is_gapless = |csn: Csn| read(csn) >= csn.0 - last.0;
         let memory =

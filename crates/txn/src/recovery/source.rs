@@ -37,7 +37,7 @@ impl Fences {
         self.0.iter().map(|(_, fence)| *fence).max().unwrap_or(Csn::ZERO)
     }
 
-    /// Commits of a generation past this one were discarded by a later opening.
+    /// The commit up to which a generation's commits count. A later opening discarded the others.
     pub(crate) fn after(&self, generation: u64) -> Csn {
         let later = self.0.iter().filter(|(of, _)| *of > generation);
         later.map(|(_, fence)| *fence).min().unwrap_or(Csn::MAX)
@@ -168,11 +168,12 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     })
 }
 
-/// The CSN of the newest note of what the engines had persisted, if it is likely needed from the
-/// start. It is in the first lane. Other notes are found as the logs are read.
+/// The CSN of the newest note, if the log was cut. It is in the first lane. Recovery needs it from
+/// the start, because the log may begin after the commits that the engines' files are known to
+/// have. Other notes are found as the logs are read.
 pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
     let mut newest = Csn::ZERO;
-    // Logs from their first segments on were never cut.
+    // A log that begins with its first segment was never cut.
     let cut = readers.iter().any(|reader| reader.first_segment() > Some(1));
     if let (true, Some(first)) = (cut, readers.first()) {
         first.look_back(&mut |payload| match note_in(payload) {
@@ -339,7 +340,7 @@ struct StockState {
 }
 
 impl Stock {
-    /// Waits until it has fewer than `bytes` bytes. Returns `false` once it is closed.
+    /// Waits until the stock has fewer than `bytes` bytes. Returns `false` once it is closed.
     fn wait_below(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         self.changed.wait_while(&mut state, |state| !state.is_closed && state.bytes >= bytes);

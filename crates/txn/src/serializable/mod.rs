@@ -1,11 +1,12 @@
 //! Serializable snapshot isolation (Cahill, Röhm, Fekete, SIGMOD 2008; Ports, Grittner, VLDB 2012).
 //!
-//! Under snapshot isolation every anomaly contains a *pivot*: a transaction that read something
-//! that a concurrent one overwrote (an outgoing rw-dependency), and that overwrote something that
-//! another concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are
-//! remembered: keys, also absent ones, and ranges. A dependency is noted whether the read or the
-//! write comes first. A transaction with an incoming and an outgoing dependency may not commit.
-//! Some of the refused transactions would have been harmless; the caller runs them again.
+//! Under snapshot isolation every anomaly contains a *pivot*. A pivot is a transaction with two
+//! rw-dependencies: an outgoing one, because it read something that a concurrent transaction
+//! overwrote, and an incoming one, because it overwrote something that a concurrent transaction had
+//! read. So this module notes the reads of SERIALIZABLE transactions (keys, also absent ones, and
+//! ranges) and their writes, and finds the dependencies, whether the read or the write comes first.
+//! A pivot may not commit. Some of the refused transactions would have been harmless; the caller
+//! runs them again.
 //!
 //! # Guarantees
 //!
@@ -15,14 +16,15 @@
 //!   savepoint undoes), a change or a deletion; the rows that a change or a deletion by range
 //!   found. If an outcome depends on a row's newest version, the snapshot has that version, or the
 //!   transaction is refused.
-//! - Not noted: a blind `put` or `delete`, which reveals nothing; whether a row is locked (NOWAIT,
-//!   SKIP LOCKED), which concerns no serial order; and that a row is newer than the snapshot
-//!   ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
+//! - Not noted as reads: a blind `put` or `delete`, which reveals nothing; whether a row is locked
+//!   (NOWAIT, SKIP LOCKED), which concerns no serial order; and that a row is newer than the
+//!   snapshot ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
 //! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
-//!   charged to the budget while they are kept. A transaction's notes are folded into one range for
-//!   each table once there are many, and when memory is short; then other transactions' notes are
-//!   folded too. A request that still finds no room fails with [`ErrorKind::LockTableFull`] and
-//!   neither reads nor writes. A scan has returned its rows by then, so its transaction is refused.
+//!   charged to the budget while they are kept. A transaction with many notes folds them: of each
+//!   table one range remains for its reads, and one for its writes. If memory is short, it folds
+//!   its notes, and then those of other transactions. A request that still finds no room fails with
+//!   [`ErrorKind::LockTableFull`] and neither reads nor writes. A scan that ends without room has
+//!   returned its rows already, so its transaction may not commit any more.
 //!
 //! # The range that a scan has read
 //!
@@ -32,15 +34,22 @@
 //! ([`Serializable::read_range`]), and not when it begins: a scan that stops at its first row has
 //! read no more than that row.
 //!
-//! This is early enough. Earlier writers are remembered while the reader runs, and the note finds
-//! them; later writers find the note. If a dropped scan, which can return no error, finds a
-//! conflict, the reader's next step fails ([`Serializable::refuse`]).
+//! This is early enough. The note finds the transactions that wrote into the range before it,
+//! because their writes stay noted while the reader runs. Transactions that write into the range
+//! later find the note. If the scan is dropped, its note can return no error: after a conflict the
+//! transaction's next step fails ([`Serializable::refuse`]).
 //!
-//! Only SERIALIZABLE transactions are tracked, under one mutex; others pay nothing and are not
-//! seen. So serializability holds among the transactions that request it. The reads of a
-//! transaction are kept after its commit until no concurrent transaction remains and none can
-//! begin: later snapshots are at the stable CSN or above, and a transaction announces itself before
-//! it takes its snapshot ([`Serializable::enter`]).
+//! # Which transactions are tracked, and how long
+//!
+//! Only SERIALIZABLE transactions are tracked, under one mutex. Other transactions pay nothing, and
+//! their reads and writes are not noted. So serializability holds among the transactions that
+//! request it.
+//!
+//! If a transaction committed at CSN C, then an active or later transaction is concurrent with it
+//! exactly if its snapshot is below C. So the notes of the transaction are kept while the stable
+//! CSN, or the snapshot of an active SERIALIZABLE transaction, is below C. After that no later
+//! transaction needs them: each registers with the current stable CSN before it takes its snapshot
+//! ([`Serializable::enter`]), and its snapshot is not below that CSN.
 
 mod notes;
 
@@ -57,14 +66,14 @@ use notes::{Notes, POINT_BYTES, TransactionId};
 /// The size of a transaction without its notes.
 const MEMBER_BYTES: usize = 384;
 
-/// Bytes that a dependency takes at each of its two ends: a number in a set, with the free places
-/// of the set.
+/// Bytes that a dependency takes at each of its two ends: a transaction's number in a set, and a
+/// share of the set's free places.
 const LINK_BYTES: usize = 24;
 
 /// A transaction's notes are folded once they take this fraction of the budget.
 const PART_NOTED: usize = 64;
 
-/// A transaction with fewer notes than this does not fold them for their number.
+/// A transaction with fewer notes than this folds them only if memory is short.
 const FOLD_FROM: usize = 10_000;
 
 /// A transaction with this many notes always folds them.
@@ -73,12 +82,13 @@ const FOLD_BY: usize = 1_000_000;
 struct Member {
     /// Its snapshot, or a lower bound of it.
     snapshot: Csn,
-    /// Its CSN once it may no longer be undone; `Csn::MAX` until the CSN is assigned.
+    /// `None` until [`Serializable::prepare`] has succeeded, after which it may no longer be
+    /// refused. Then `Csn::MAX` until its CSN is known, and then its CSN.
     committed: Option<Csn>,
     /// Whether it must not commit in any case.
     refused: bool,
-    /// The transactions that read what this one overwrote, and those that overwrote what this one
-    /// read, except those that were undone.
+    /// The transactions that read what this one overwrote (incoming), and those that overwrote what
+    /// this one read (outgoing). Transactions that were undone are removed.
     incoming: HashSet<TransactionId>,
     outgoing: HashSet<TransactionId>,
 }
@@ -97,11 +107,11 @@ impl Member {
 struct SerializableState {
     members: HashMap<TransactionId, Member>,
     notes: Notes,
-    /// Numbers in the members' sets, incoming and outgoing.
+    /// The entries of all members' sets, incoming and outgoing.
     links: usize,
     /// The memory charged for all of these.
     memory: Stepped,
-    /// The number of one transaction's notes from which they are folded.
+    /// A transaction with this many notes folds them.
     fold_from: usize,
 }
 
@@ -153,8 +163,8 @@ impl SerializableState {
             let incoming = self.members.get_mut(&writer).map(|wrote| wrote.incoming.insert(reader));
             self.links += [outgoing, incoming].iter().filter(|new| **new == Some(true)).count();
         }
-        // If a pivot has committed, only the acting transaction can still be refused. A pivot that
-        // has not committed is refused at its own next step.
+        // If a pivot has committed, the acting transaction is refused in its place. A pivot that
+        // has not committed, and is not the acting transaction, is refused at its own next step.
         let broken = [reader, writer].iter().any(|id| {
             let member = &self.members[id];
             member.is_pivot() && (*id == acting || member.committed.is_some())
@@ -169,8 +179,8 @@ impl SerializableState {
         }
     }
 
-    /// Forgets members that ran concurrently with no active transaction, nor with any later one,
-    /// whose snapshot is at `stable` or above.
+    /// Forgets the members whose CSN is at or below `stable` and at or below the snapshots of all
+    /// active members: they ran concurrently with no active transaction, and with no later one.
     fn sweep(&mut self, stable: Csn) {
         let active = self.members.values().filter(|member| member.committed.is_none());
         let oldest = active.map(|member| member.snapshot).fold(stable, Csn::min);
@@ -243,11 +253,12 @@ impl Serializable {
         Serializable { snapshots, state: Mutex::new(state) }
     }
 
-    /// Called before a transaction takes its snapshot. From now on nothing that it may run
-    /// concurrently with is forgotten.
+    /// Called before a transaction takes its snapshot. From now on no transaction is forgotten that
+    /// may be concurrent with it.
     pub(crate) fn enter(&self, id: TransactionId) {
         let mut state = self.state.lock();
-        // Read under the lock, so that no sweep with a later stable CSN comes in between.
+        // The stable CSN is read under the lock, so that no sweep with a larger stable CSN comes in
+        // between.
         let stable = self.snapshots.stable_csn();
         state.begin(id, stable);
     }
@@ -282,8 +293,8 @@ impl Serializable {
         state.depends_on(id, writers)
     }
 
-    /// A transaction has read a range at its snapshot. Its client has the rows already, so one that
-    /// cannot be noted is refused from then on.
+    /// Notes that a transaction read a range at its snapshot. Its client has the rows already, so a
+    /// transaction whose read cannot be noted may not commit any more.
     pub(crate) fn read_range(
         &self,
         id: TransactionId,
@@ -304,7 +315,7 @@ impl Serializable {
         noted
     }
 
-    /// Notes that a transaction, which has or takes a snapshot at `snapshot`, writes a key.
+    /// Notes that a transaction with a snapshot at `snapshot` writes a key.
     pub(crate) fn write(
         &self,
         id: TransactionId,
@@ -320,7 +331,8 @@ impl Serializable {
         readers.into_iter().try_for_each(|reader| state.depends(id, reader, id))
     }
 
-    /// The last check. After success the transaction cannot be refused any more.
+    /// The last check before the commit. If it succeeds, the transaction cannot be refused any
+    /// more.
     pub(crate) fn prepare(&self, id: TransactionId) -> Result<()> {
         let mut state = self.state.lock();
         state.check(id)?;
@@ -330,9 +342,9 @@ impl Serializable {
         Ok(())
     }
 
-    /// Notes a transaction's CSN; a read-only one has that of its snapshot. Called before the
-    /// commit is visible: a transaction whose snapshot includes the commit did not run concurrently
-    /// with it.
+    /// Notes a transaction's CSN; for a read-only transaction it is that of its snapshot. Called
+    /// before the commit is visible. So any transaction whose snapshot includes the commit finds
+    /// that it is not concurrent with it.
     pub(crate) fn committed(&self, id: TransactionId, csn: Csn) {
         let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {
@@ -341,7 +353,7 @@ impl Serializable {
         state.sweep(self.snapshots.stable_csn());
     }
 
-    /// Forgets a transaction that was undone or starts over: its reads and writes do not count.
+    /// Forgets a transaction that was undone or starts over, with its reads and writes.
     pub(crate) fn aborted(&self, id: TransactionId) {
         let mut state = self.state.lock();
         if let Some(undone) = state.members.remove(&id) {

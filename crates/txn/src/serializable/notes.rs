@@ -1,10 +1,11 @@
 //! The keys and ranges that SERIALIZABLE transactions have read and written.
 //!
-//! A note of a key takes some 150 bytes, and a transaction may read millions of keys. Once a
-//! transaction has many notes, they are folded: in each table, all that it has read becomes one
-//! range, from the least key noted to the greatest, and all that it has written becomes another.
-//! Such a range also covers keys that the transaction did not touch. So folded notes refuse some
-//! harmless transactions, but never admit one that notes of single keys would refuse (SSI-2).
+//! A note of a key takes some 150 bytes, and a transaction may read millions of keys. So a
+//! transaction with many notes folds them: of each table, the keys and ranges that it has read
+//! become one range, from the least key to the greatest, and those that it has written become
+//! another. Such a range also covers keys that the transaction did not touch. So folded notes
+//! refuse some harmless transactions, but admit none that notes of single keys would refuse
+//! (SSI-2).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -47,7 +48,7 @@ impl NotedRange {
         RANGE_BYTES + self.start.len() + self.end.as_ref().map_or(0, |end| end.len())
     }
 
-    /// Extends it over another range of its table.
+    /// Extends it so that it covers another range of its table.
     fn join(&mut self, start: &[u8], end: Option<&[u8]>) {
         if start < &*self.start {
             self.start = start.into();
@@ -156,7 +157,8 @@ impl NotesOfKind {
 pub(super) struct Notes {
     reads: NotesOfKind,
     writes: NotesOfKind,
-    /// For each transaction with notes: their bytes, and their number since its last fold.
+    /// For each transaction with notes: the bytes of its notes, and the number of notes since its
+    /// last fold.
     taken: HashMap<TransactionId, (usize, usize)>,
     bytes: usize,
 }
