@@ -18,8 +18,8 @@ use crate::shared::{ManagerSettings, Shared, is_full};
 use crate::snapshots::{LiveSnapshot, Pin, Snapshots};
 use crate::transaction::{CancelHandle, Transaction};
 
-/// The horizon of a database that is being opened. The engines are opened with it first, then the
-/// manager.
+/// The horizon of a database that is being opened. The engines are opened with it first, and then
+/// the manager is.
 #[derive(Clone)]
 pub struct HorizonHandle(pub(crate) Arc<Snapshots>, Arc<Mutex<Option<Pin>>>);
 
@@ -28,7 +28,7 @@ impl HorizonHandle {
     #[must_use]
     pub fn new() -> HorizonHandle {
         let snapshots = Snapshots::new();
-        // Until overlays are attached, no deletion may be dropped (SPILL-5).
+        // No engine may drop a deletion until the overlays are attached (SPILL-5).
         let pin = snapshots.pin(Csn::ZERO);
         HorizonHandle(snapshots, Arc::new(Mutex::new(Some(pin))))
     }
@@ -81,8 +81,9 @@ impl TransactionManager {
     /// exists.
     ///
     /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper:
-    /// it creates no transaction and does not register its snapshot ([`spillway_base::engine`],
-    /// E13), unless versions that it may see were dropped at the same time.
+    /// it creates no transaction, and reads at a CSN that is not registered as a snapshot
+    /// ([`spillway_base::engine`], E13). If versions that it may see were dropped at the same time,
+    /// it repeats the read in a transaction.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -190,8 +191,8 @@ impl TransactionManager {
         self.0.pipeline.flush()
     }
 
-    /// Writes the commits that are ordered and not durable to the log, unless another thread does
-    /// so already. It is for a thread that has nothing else to do. Returns `false` if there was
+    /// Flushes a lane of the log that has commits which are not durable, unless other threads flush
+    /// all such lanes. It is for a thread that has nothing else to do. Returns `false` if there was
     /// nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.pipeline.try_flush()
@@ -245,9 +246,9 @@ impl TransactionManager {
         self.0.overlays.count()
     }
 
-    /// Cuts the log up to the point that all engines' own files have, and asks the engines to
-    /// persist more if the log is long. An engine that lags or has failed keeps the log only from
-    /// the oldest segment that has commits to its tables which its files may lack.
+    /// Cuts the log up to the CSN up to which all engines' own files have all commits. Asks the
+    /// engines to persist more if the log is long. An engine that lags or has failed holds the cut
+    /// back only at the oldest segment with commits to its tables that its files may lack.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
@@ -255,14 +256,14 @@ impl TransactionManager {
         let shared = &self.0;
         // An engine may count a commit as persistent once it knows the places of the commit's rows.
         shared.pipeline.tell_all_places();
-        // Read the stable CSN before the engines' figures: each commit up to it is then included in
-        // them.
+        // The stable CSN is read before the engines' figures. So the figures take each commit up to
+        // that CSN into account.
         let stable = shared.snapshots.stable_csn();
         let persisted = shared.pipeline.persisted(stable, shared.engines.persisted());
         let holds = shared.log_holds.lock();
         let truncated = if *holds == 0 {
             let mut truncated = shared.pipeline.truncate(persisted);
-            // The cut frees space.
+            // The cut frees space, so it may use the reserve for its note.
             if is_full(&truncated) && shared.reserve.give(Frees::Tables) {
                 truncated = shared.pipeline.truncate(persisted);
             }
@@ -285,12 +286,12 @@ impl TransactionManager {
                 shared.reserve.give(Frees::Rows);
             }
         } else if shared.reserve.is_full() {
-            // Flushes would make many small files here. Free slots are enough to make the reserve
-            // whole.
+            // The engines return free slots, and flush no memtables: such flushes would make many
+            // small files, and free slots are enough to make the reserve whole.
             shared.engines.iter().for_each(|engine| engine.give_space());
         }
-        // After the cut, which may have left a file to reuse. A commit that finds no room reports
-        // that itself.
+        // This comes after the cut, which may have left a file to reuse. A full disk is no error
+        // here: a commit that finds no room reports that itself.
         let prepared = match shared.pipeline.prepare() {
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(()),
             prepared => prepared,
@@ -338,7 +339,8 @@ impl TransactionManager {
         self.0.closed.store(true, Ordering::Release);
         self.0.pipeline.flushers.end();
         self.0.pipeline.close()?;
-        // A commit that is ordered becomes stable only once it is installed.
+        // Waits for the installs of all commits: only then is every commit stable, and its place
+        // reported.
         self.0.newest();
         self.0.pipeline.advance();
         self.0.pipeline.tell_all_places();

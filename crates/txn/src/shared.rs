@@ -130,12 +130,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes ordered commits durable soon if an engine's flush debt is above `debt`. An engine
-    /// writes, and so frees memory, only for durable commits, and commits that no thread waits for
-    /// are flushed late. While the debt is slight, this happens only if an engine's flush waits for
-    /// a commit: while a lane syncs, its queue fills up, and then writers stop.
+    /// Requests an early log flush if an engine's flush debt is above `debt`. An engine frees
+    /// memory by flushing memtables, but only memtables whose commits are durable, and commits that
+    /// no thread waits for become durable late. Up to a debt of [`SLIGHT`], the log flush is
+    /// requested only if a memtable flush waits for a commit: a log flush is not free, because the
+    /// lane's queue may fill while the lane syncs, and writers then stop.
     fn make_room(&self, engines: EngineSet, debt: f64) -> Result<()> {
-        // Without a flusher that combines requests, each requesting commit would cost a sync.
+        // Without flushers, which combine the requests, each commit that requests a log flush would
+        // cost a sync.
         let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
         let behind = self.engines.in_set(engines).any(|engine| {
             let flush = engine.debt().flush;
@@ -145,7 +147,7 @@ impl Shared {
         if behind { self.hasten_flush() } else { Ok(()) }
     }
 
-    /// Makes ordered commits durable soon; without flushers, at once.
+    /// Requests an early flush of the log; without flushers, flushes it at once.
     fn hasten_flush(&self) -> Result<()> {
         if !self.pipeline.has_unflushed() {
             return Ok(());
@@ -158,27 +160,28 @@ impl Shared {
     }
 
     /// Waits, for a bounded time, until there is room for commits to a table in its engine's memory
-    /// and in the log's queue. A transaction that is about to lock its first row calls it: a later
-    /// wait would make other transactions wait for its rows. Transactions admitted at the same time
-    /// may use up the room, so a commit checks again.
+    /// and in the log's queue. A transaction calls this before it locks its first row. If it waited
+    /// only after that, other transactions would wait for its rows meanwhile. Other transactions
+    /// may use the room before the transaction commits, so the commit checks again.
     pub(crate) fn await_room(&self, table: TableId) -> Result<()> {
         let Some(kind) = table.engine() else { return Ok(()) };
         self.pipeline.await_queue();
-        // Commits in the queue are not durable, and an engine cannot write their memory out.
+        // An engine cannot flush the memory of commits that are still in the queue, because they
+        // are not durable.
         let _ = self.make_room(EngineSet::one(kind), SLIGHT);
-        // The commit reports any other failure: rows can be locked, and read, all the same.
+        // Other failures are left to the commit: rows can still be locked and read.
         match self.engines.of_kind(kind).map(|engine| engine.admit(ROOM_BYTES)) {
             Ok(Err(error)) if error.kind() == ErrorKind::MemoryFull => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Charges a transaction's memory to the budget. If memory is short, it waits for a bounded
-    /// time for memory that the engines' background work or rows of commits that are not durable
-    /// yet hold.
+    /// Charges a transaction's memory to the budget. If memory is short, it waits, for a bounded
+    /// time, for memory that will be freed: that of the engines' background work, and that of rows
+    /// whose commits are not durable yet.
     pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
         self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
-            // The next commit reports a failure of the log.
+            // A failure of the log is ignored here. The next commit reports it.
             let _ = self.hasten_flush();
             let mut charge = None;
             let mut fits = || {
@@ -191,7 +194,7 @@ impl Shared {
     }
 
     /// Makes sure that a batch can be logged and installed. It waits only if memory, the log or the
-    /// disk have no room. [`Shared::slow_down`] slows writers before that.
+    /// disk has no room. Under steady load [`Shared::slow_down`] slows writers before that happens.
     pub(crate) fn admit(
         &self,
         batch: &WriteBatch,
@@ -209,8 +212,8 @@ impl Shared {
         self.admit_on_full_disk(batch, durability, options.frees.max(Frees::of(batch)))
     }
 
-    /// Admits a batch on a disk that was found full: one that frees space by the reserve, and any
-    /// other once the reserve is whole (RESERVE-2).
+    /// Admits a batch on a disk that was found full. A batch that frees space may use the reserve.
+    /// Any other batch waits until the reserve is whole (RESERVE-2).
     fn admit_on_full_disk(
         &self,
         batch: &WriteBatch,
@@ -219,8 +222,8 @@ impl Shared {
     ) -> Result<Admission<'_>> {
         loop {
             let mut outcome = Err(self.reserve.refusal());
-            // Space that an engine was given in order to free more is not taken back before the
-            // engine has used it.
+            // The reserve is not made whole while an engine still needs space that it was given in
+            // order to free more.
             let lends = self.reserve.has_hope(self.clock.now()) && self.engines_meet_full_disk();
             if !lends && self.reserve.make_whole() {
                 outcome = self.admit_at_once(batch, durability);
@@ -237,7 +240,7 @@ impl Shared {
                     self.reserve.hope(self.clock.now());
                 }
             }
-            // Without background threads nothing would free the space.
+            // Without background threads nothing would free space during the wait.
             let waits =
                 self.pipeline.flushers.are_running() && self.reserve.has_hope(self.clock.now());
             if !is_full(&outcome) || !waits {
@@ -249,9 +252,9 @@ impl Shared {
         }
     }
 
-    /// Admits a batch that frees space: each refusal releases a part of the reserve. An engine that
-    /// cannot write its memory out takes the batch above its limit, in total by no more than the
-    /// reserve has (RESERVE-3).
+    /// Admits a batch that frees space. Each time the log has no room, a part of the reserve is
+    /// released. An engine that is full and cannot write its memory out takes the batch all the
+    /// same, if parts of the reserve cover the batch's bytes (RESERVE-3).
     fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Admission<'_>> {
         let bytes = batch.as_bytes().len();
         let room = loop {
@@ -275,7 +278,7 @@ impl Shared {
         self.engines.iter().any(|engine| engine.meets_full_disk())
     }
 
-    /// Makes the background work free what commits on a full disk have released.
+    /// Makes the engines' background work return the space that commits on a full disk have freed.
     pub(crate) fn seek_space(&self) {
         self.flush_within(Duration::ZERO);
         let stable = self.snapshots.stable_csn();
@@ -286,7 +289,8 @@ impl Shared {
     }
 
     fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Admission<'_>> {
-        // Most commits that require durability are waited for, and their waiting threads flush.
+        // A commit that must be durable is usually waited for by a thread, which leads the log
+        // flush. So such a commit requests one only from a larger debt on.
         let engines = batch.engines();
         self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let room = self.pipeline.admit(batch.as_bytes().len())?;
@@ -311,14 +315,15 @@ impl Shared {
         debts.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default()
     }
 
-    /// Makes a writer sleep as long as the debts of the engines that it wrote to require. Its
-    /// commit is installed, and it holds no lock. `bytes` is the number of bytes that it wrote to
-    /// each engine.
+    /// Makes a writer sleep as long as the debts of the engines that it wrote to require. The
+    /// writer's commit is installed, and the writer holds no lock. `bytes` has the number of bytes
+    /// that it wrote to each engine.
     pub(crate) fn slow_down(&self, bytes: [usize; EngineKind::COUNT], durability: Durability) {
         if !self.settings.throttle {
             return;
         }
-        // The commit, and threads that wait for it to be durable, need not wait for the sleep.
+        // A flush of the commit is requested before the sleep, so that neither the commit nor
+        // threads that wait for it are delayed by the sleep.
         let asleep = || {
             self.flush_within(match durability {
                 Durability::Commit => Duration::ZERO,
@@ -335,8 +340,8 @@ impl Shared {
         }
     }
 
-    /// Orders and installs a commit. Its locks may be released when this returns. It calls
-    /// `numbered` with the commit's CSN before any transaction can see the commit.
+    /// Orders and installs a commit. When this returns, the transaction's locks may be released.
+    /// `numbered` is called with the commit's CSN before any transaction can see the commit.
     pub(crate) fn commit(
         &self,
         admission: Admission<'_>,
@@ -350,7 +355,8 @@ impl Shared {
         self.install(csn, batch);
         drop(memory);
         if drops {
-            // A writer that finds the disk full before the space is back waits for it.
+            // The space of the dropped tables comes back later. Until then a commit that finds the
+            // disk full waits for it.
             self.reserve.hope(self.clock.now());
         }
         Ok(csn)
@@ -371,8 +377,9 @@ impl Shared {
         self.pipeline.installed(csn);
     }
 
-    /// A snapshot that covers every commit whose locks were released before the call. Once a panic
-    /// has stopped the database, the newest snapshot at which every commit is installed.
+    /// A CSN for a snapshot that sees every commit which had a CSN before the call, so every commit
+    /// whose locks were released. Waits for the installs of these commits. Once a panic has stopped
+    /// the database, it is the largest CSN up to which every commit is installed.
     pub(crate) fn newest(&self) -> Csn {
         let ordered = self.pipeline.last_ordered();
         if self.snapshots.installed.wait(ordered) {
@@ -382,7 +389,7 @@ impl Shared {
         }
     }
 
-    /// Asks the flusher threads to flush the commits ordered so far within `delay`.
+    /// Requests a log flush by the flushers within `delay`.
     pub(crate) fn flush_within(&self, delay: Duration) {
         let urgency = match delay {
             Duration::ZERO => Urgency::Now,

@@ -8,8 +8,8 @@ use spillway_base::TableId;
 /// Keys up to this many bytes are stored in place, which makes a [`super::line::Line`] 64 bytes.
 const SHORT: usize = 22;
 
-/// The bytes that one row lock on a short key is charged for: its line, the free places of the hash
-/// table around it, its hash in the owner's list, and the growth of both.
+/// The bytes that one row lock on a short key is charged for: its line with a share of the hash
+/// table's free places, its hash in the owner's list, and the growth of the table and the list.
 const LOCK_BYTES: usize = 144;
 
 /// The allocator's overhead for a long key.

@@ -17,7 +17,7 @@ struct Holder {
 struct Waiter {
     id: u64,
     mode: LockMode,
-    /// It holds a shared lock. Such waiters are at the front.
+    /// Whether it holds a shared lock. Such waiters are at the front.
     upgrade: bool,
     wait: Arc<Wait>,
 }
@@ -46,9 +46,10 @@ impl Granted {
     }
 }
 
-/// One key's holders, at least one, and its waiters in order.
+/// The holders of one key, at least one, and its waiters in the order in which they are served.
 ///
-/// Nearly every line has one holder and no waiter. It is then one small value in its shard's table.
+/// Nearly every line has one holder and no waiter. Such a line allocates nothing besides its entry
+/// in the shard's table.
 pub(super) struct Line {
     key: LockKey,
     first: Holder,
@@ -125,8 +126,8 @@ impl Line {
         }
     }
 
-    /// Joins the line. An owner with a shared lock goes to the front, since no waiter behind it
-    /// could be served first. Returns whether that is so.
+    /// Joins the line. An owner with a shared lock goes to the front, because no other waiter can
+    /// be served before it. Returns whether the owner has a shared lock.
     pub(super) fn wait(&mut self, id: u64, mode: LockMode, wait: Arc<Wait>) -> bool {
         let upgrade = self.is_held_by(id);
         let waiter = Waiter { id, mode, upgrade, wait };
@@ -151,7 +152,7 @@ impl Line {
         waiters.take_while(|waiter| waiter.upgrade).any(|waiter| waiter.id == id)
     }
 
-    /// Removes a waiter. `false` if it is not in line, because it was granted.
+    /// Removes a waiter. Returns `false` if it no longer waits, because the lock was granted to it.
     pub(super) fn withdraw(&mut self, id: u64, granted: &mut Granted) -> bool {
         let Some(crowd) = &mut self.crowd else { return false };
         let Some(at) = crowd.waiters.iter().position(|waiter| waiter.id == id) else {
@@ -182,7 +183,7 @@ impl Line {
         Some(Holder { id, mode })
     }
 
-    /// Removes a holder. Returns whether the lock has no holder any more, which ends the line.
+    /// Removes a holder. Returns whether no holder is left. Then the line ends.
     pub(super) fn release(&mut self, id: u64, granted: &mut Granted) -> bool {
         if self.first.id != id {
             if let Some(crowd) = &mut self.crowd {

@@ -1,58 +1,64 @@
 //! Row locks.
 //!
 //! A transaction locks keys of tables, whether or not a key has a value. A lock is shared or
-//! exclusive, and the transaction holds it until it ends. The waiters of a key form one queue, its
-//! line, and are served in order of arrival. An upgrade from shared to exclusive goes to the front,
-//! since no waiter behind it could be served first. Each waiter sleeps on its own condition
-//! variable. A release wakes exactly the waiters that it grants, after it has unlocked the lock
-//! table. The waiter at the front spins for a few microseconds before it sleeps.
+//! exclusive, and the transaction holds it until it ends. The holders and the waiters of a key are
+//! its *line*. Waiters are served in order of arrival. An upgrade from shared to exclusive goes to
+//! the front, because no other waiter can be served while its owner holds the shared lock. Each
+//! waiter sleeps on its own condition variable. A release wakes exactly the waiters that it grants
+//! the lock to, after it has unlocked the lock table. The waiter at the front spins for a few
+//! microseconds before it sleeps.
 //!
-//! A rejected design combines changes of one row: threads queue their changes as closures beside
-//! the row's lock, and the holder of the lock applies them all in one transaction. With 64 threads
-//! that wait until each commit is durable, a change took 15.5 us of processor time instead of 17.4,
-//! because each thread still sleeps until its commit is durable. With 3 threads that do not wait,
-//! it took 2.5 us instead of 0.9. There was rarely more than one change to combine, because a
-//! commit is ordered, installed and unlocked in less than a microsecond.
+//! Rejected: to combine the changes of one row. Threads would queue their changes as closures
+//! beside the row's lock, and the holder of the lock would apply them all in one transaction. With
+//! 64 threads that wait until each commit is durable, a change took 15.5 us of processor time
+//! instead of 17.4. The gain is small because each thread still sleeps until its commit is durable.
+//! With 3 threads that do not wait, a change took 2.5 us instead of 0.9. There was rarely more than
+//! one change to combine, because a commit is ordered, installed and unlocked in less than a
+//! microsecond.
 //!
 //! # The table
 //!
-//! An uncontended lock is the common case. It costs one visit to a shard when it is acquired and
-//! one when it is released. A line with one holder is a 64-byte entry of the shard's hash table,
-//! which contains a short key and the holder's number. The state through which other threads reach
-//! an owner is created when the owner first waits.
+//! Keys are distributed over shards by their hashes. Each shard has a mutex and a hash table of
+//! lines. An uncontended lock, the common case, costs one visit to a shard when it is acquired and
+//! one when it is released. A line with one holder is a 64-byte entry of the hash table, which
+//! contains a short key and the holder's number. The holder of locks is called their *owner*, a
+//! transaction. The state through which other threads wake an owner is created when the owner first
+//! waits.
 //!
-//! If a transaction holds many locks, they are folded into range locks (see [`ranges`]).
+//! A transaction that holds many locks folds them into range locks (see [`ranges`]).
 //!
 //! # Waits without a blocked thread
 //!
-//! A server has more clients than threads, and all clients that lock a hot row wait for it. An
-//! owner with a waker does not block its thread: it joins the line, and the request returns
-//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait, or that checks
-//! timeouts, calls the waker once the owner should retry. It calls the waker at least once for each
-//! of these events, with no lock of the table held, and may call it spuriously.
+//! A server has more clients than threads, and many clients may wait for one row. So an owner with
+//! a waker does not block its thread: the owner joins the line, and the request returns
+//! [`ErrorKind::WouldBlock`]. The owner has to retry once the wait is granted, interrupted or timed
+//! out. The thread that grants or interrupts the wait, or that checks timeouts, then calls the
+//! waker. It calls the waker at least once for each of these events, with no lock of the table
+//! held, and may call it spuriously.
 //!
 //! # Deadlocks
 //!
 //! A transaction that must wait first searches the waits-for graph for a cycle: from itself to the
 //! holders of the key that it wants, from each holder to the holders of the key that this holder
-//! waits for, and so on. Edges lead to holders only, not to earlier waiters, so a search through a
-//! line of hundreds costs no more than through a line of one. The search misses no cycle. An
-//! earlier waiter either becomes a holder, or waits for the same holders. A waiter that becomes a
-//! holder and later waits for another key searches again.
+//! waits for, and so on. Edges lead to holders only, and not to earlier waiters of the same key, so
+//! the number of waiters of a key does not matter for the cost of a search. The search still misses
+//! no cycle. As long as an earlier waiter waits, it waits for the same holders. Once it is a
+//! holder, edges lead to it, and if it then has to wait for another key, it searches too.
 //!
 //! A waiter publishes its wait and searches under one mutex, the detector's. So waits are published
-//! one after another, and the wait that closes a cycle finds the cycle. The transaction of that
-//! wait is the victim: it does not sleep yet, and the other transactions keep their progress. Only
+//! one after another, and the wait that closes a cycle finds the cycle. Its transaction is the
+//! victim: it has not begun to sleep, and the other transactions of the cycle continue. Only
 //! requests that must wait take the mutex.
 //!
 //! A search reads the edges one after another, while other threads release locks and end waits. It
-//! still finds every cycle, since a cycle lasts until one of its members gives up. A cycle that the
-//! search finds is real, unless one of its waits times out or is cancelled at that moment. For a
-//! transaction releases its locks only when it ends: if the search sees that it holds a lock, and
-//! then that it waits, it holds the lock as long as it waits.
+//! still finds every cycle, because a cycle lasts until one of its waits is given up. A cycle that
+//! the search finds is real, unless one of its waits times out or is cancelled during the search.
+//! The reason is that a transaction releases its locks only when it ends. If the search sees that a
+//! transaction holds a lock, and then that the transaction waits, the transaction still holds that
+//! lock.
 //!
-//! A granted wait stays published until its thread has woken. The search recognizes such a wait,
-//! because its owner holds the key and does not wait for an upgrade.
+//! A granted wait stays published until its thread has woken. It has no edges any more. The search
+//! recognizes such a wait, because its owner holds the key and does not wait for an upgrade.
 //!
 //! Lock order: the detector's mutex, then a shard's, then an owner's. No thread holds the mutexes
 //! of two shards at once.
@@ -89,7 +95,7 @@ use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
 use shard::ShardState;
 
-/// On its own cache line.
+/// A shard on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct LockShard(Mutex<ShardState>);
@@ -112,7 +118,7 @@ struct Detector {
 pub(crate) struct Locks {
     shards: Box<[LockShard]>,
     detector: Mutex<Detector>,
-    /// Waits in lines.
+    /// The number and the time of the waits for locks.
     pub(crate) waits: Tally,
 }
 
@@ -199,7 +205,7 @@ impl Locks {
             detector.waiting.insert(owner.id, LockKey::new(target));
             let deadlock = self.closes_a_cycle(&mut detector, owner.id);
             if deadlock {
-                // A wait that is about to end must not be visible.
+                // A published wait that has ended would be an edge of a cycle that does not exist.
                 detector.waiting.remove(&owner.id);
             }
             (deadlock, upgrade, next)
@@ -243,7 +249,7 @@ impl Locks {
         }
     }
 
-    /// The outcome of a wait that is no longer published.
+    /// Ends a wait that is no longer published, and returns its outcome.
     fn end_wait(
         &self,
         owner: &LockOwner,
@@ -252,8 +258,8 @@ impl Locks {
         verdict: Verdict,
         timeout: Duration,
     ) -> Result<Acquired> {
-        // A grant may have come between the end of the wait and the withdrawal. Then the owner
-        // holds the lock, and releases it with the others.
+        // The lock may be granted after the wait has ended and before the withdrawal. Then the
+        // owner holds the lock, and releases it with its other locks.
         let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
             owner.took(target, Taken::in_line(upgrade));
@@ -278,7 +284,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock after all, or joins the line.
+    /// Takes the lock if it has become free, or joins the line.
     fn take_or_wait(
         &self,
         owner: &LockOwner,
@@ -295,7 +301,8 @@ impl Locks {
         Ok(SecondAttempt::InLine { upgrade, next: line.is_next(owner.id) })
     }
 
-    /// Removes a waiter from its line. `false` if it is not there, because it was granted.
+    /// Removes a waiter from its line. Returns `false` if it no longer waits there, because the
+    /// lock was granted to it.
     fn withdraw(&self, owner: &LockOwner, target: Target<'_>) -> bool {
         let mut granted = Granted::default();
         let found = self.shard(target.hash).lock().withdraw(owner.id, target, &mut granted);
@@ -303,7 +310,7 @@ impl Locks {
         found
     }
 
-    /// Whether `start`, which has just joined the line, waits for itself.
+    /// Whether `start`, which has just joined a line, waits for itself through other owners.
     fn closes_a_cycle(&self, detector: &mut Detector, start: u64) -> bool {
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut look = vec![start];
@@ -316,7 +323,7 @@ impl Locks {
                 // It was granted, and its thread has not woken yet.
                 continue;
             }
-            // Excludes its own shared lock, which it waits to upgrade.
+            // A waiter for an upgrade is a holder of the key too, and no edge leads to itself.
             for holder in line.holders().filter(|holder| *holder != id) {
                 #[cfg(test)]
                 {
@@ -381,7 +388,7 @@ impl Locks {
     }
 }
 
-/// The outcome of the second attempt.
+/// The outcome of an attempt that joins the line if it fails.
 enum SecondAttempt {
     Taken(Taken),
     InLine { upgrade: bool, next: bool },

@@ -3,7 +3,8 @@
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Acquired {
-    /// The owner holds it now, and did not hold it in this mode before.
+    /// The owner holds the lock now, and did not hold it in this mode before, or only by a range
+    /// lock.
     New,
     /// The owner held it already.
     Held,

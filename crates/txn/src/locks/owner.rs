@@ -1,4 +1,4 @@
-//! A transaction as the lock table sees it.
+//! The owner of locks: a transaction's part in the lock table.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::{Arc, OnceLock};
@@ -18,8 +18,8 @@ use super::span::FoldedSpans;
 use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
-/// How long the waiter at the front spins before it sleeps. A statement that commits by itself
-/// locks a hot row for less time than a thread takes to fall asleep and wake.
+/// How long the waiter at the front spins before it sleeps. A statement with its own commit holds a
+/// row's lock for less time than a thread takes to fall asleep and wake.
 const SPIN: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(5) };
 
 /// How a wait ended.
@@ -38,20 +38,21 @@ pub(crate) struct LockOwner {
     /// The hashes of the locked keys. A hash that two keys share is there twice, so that both are
     /// released.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
-    /// The range locks into which its locks were folded, if they were.
+    /// The spans into which its locks were folded, if they were.
     pub(super) folded: RefCell<Option<Box<FoldedSpans>>>,
     /// The bytes that its locks are charged for (LOCK-8).
     pub(super) bytes: Cell<usize>,
     wait: OnceCell<Arc<Wait>>,
-    /// Whether its waits return instead of blocking the thread, if a waker is set.
+    /// Whether its waits return instead of blocking the thread. This has an effect only if a waker
+    /// is set.
     leaves: Cell<bool>,
     /// The wait in progress without a blocked thread.
     pub(super) left: RefCell<Option<Box<Left>>>,
-    /// The number of waits that ended with the lock.
+    /// The number of waits that ended because the lock was granted.
     pub(super) waits_granted: Cell<u64>,
 }
 
-/// A wait in progress without a blocked thread; the owner is in the line.
+/// A wait in progress without a blocked thread. The owner is in the line.
 pub(super) struct Left {
     pub(super) key: LockKey,
     pub(super) mode: LockMode,
@@ -93,7 +94,7 @@ impl LockOwner {
         LockOwner { wait: OnceCell::from(wait), ..LockOwner::new(id) }
     }
 
-    /// How many of its waits have ended with the lock. The count never falls.
+    /// The number of its waits that ended because the lock was granted. It never falls.
     pub(crate) fn waits_granted(&self) -> u64 {
         self.waits_granted.get()
     }
@@ -155,8 +156,8 @@ impl LockOwner {
         self.wait.get().is_some_and(|wait| wait.is_interrupted())
     }
 
-    /// Turns it into another owner with this number and the same [`Wait`]. It has released its
-    /// locks.
+    /// Turns it into another owner, with this number and the same [`Wait`]. It must have released
+    /// its locks.
     pub(crate) fn renew(&mut self, id: u64) {
         debug_assert!(!self.holds_any() && !self.has_left());
         self.id = id;
@@ -176,8 +177,8 @@ pub(crate) struct Wait {
     interrupted: AtomicBool,
     /// Called when a wait or a read that did not block the owner is over.
     waker: OnceLock<Waker>,
-    /// Locked while `granted` or `interrupted` changes, so that a sleeper sees the change. The
-    /// waker to call instead of waking a sleeper.
+    /// The waker to call instead of waking a sleeping thread. The mutex is locked while `granted`
+    /// or `interrupted` changes, so that a thread that falls asleep misses no change.
     changing: Mutex<Option<Waker>>,
     changed: Condvar,
 }
@@ -211,8 +212,8 @@ impl Wait {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Called with the shard locked, before the owner joins the line; or by an owner in no line,
-    /// before it leaves a read to the device. With a waker, no thread sleeps.
+    /// Prepares a wait. Called with the shard locked, before the owner joins the line, or by an
+    /// owner in no line, before it leaves a read to the device. With a waker, no thread will sleep.
     pub(crate) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
@@ -223,18 +224,19 @@ impl Wait {
         Ok(())
     }
 
-    /// Called with the shard locked, so that the grant belongs to the wait in progress and never to
-    /// the next; [`Wait::wake`] follows.
+    /// Grants the wait in progress. Called with the shard locked, so that the owner cannot begin
+    /// another wait meanwhile. A call of [`Wait::wake`] follows.
     pub(super) fn grant(&self) {
         let _changing = self.changing.lock();
         self.granted.store(true, Ordering::Release);
     }
 
-    /// Called with no shard locked. If it comes late, the owner finds nothing new.
+    /// Wakes the owner. Called with no shard locked. If the call comes late, the owner wakes and
+    /// finds nothing new.
     pub(super) fn wake(&self) {
         self.changed.notify_all();
-        // The waker stays: this call may be late and belong to an earlier wait than the one it is
-        // set for.
+        // The waker is not removed: this call may be late and belong to an earlier wait, and the
+        // waker to the present one.
         let waker = self.changing.lock().clone();
         if let Some(waker) = waker {
             waker.wake();
@@ -264,8 +266,8 @@ impl Wait {
         if next && self.spin() {
             return Verdict::Granted;
         }
-        // A thread that returns to its pool may have to wait for it. It must not hold a lock then
-        // that the granting thread needs.
+        // This part is declared as blocking before the mutex is locked: the declaration itself may
+        // wait, and the granting thread needs the mutex.
         blocking(|| {
             let mut changing = self.changing.lock();
             loop {

@@ -1,57 +1,61 @@
 //! Range locks: the locks of a large transaction, folded.
 //!
-//! A row lock is a line of 64 bytes in a hash table. A statement that changes 20 million rows must
-//! not hold 20 million lines. Once an owner holds many row locks, [`Locks::fold`] replaces them by
-//! range locks. A range lock covers every key between two bounds, whether or not its owner
+//! A row lock is a line of 64 bytes in a hash table, and a statement that changes 20 million rows
+//! must not hold 20 million lines. Once an owner holds many row locks, [`Locks::fold`] replaces
+//! them by range locks. A range lock covers every key between two bounds, whether or not its owner
 //! requested the key. A bulk statement visits keys in order, so its ranges cover few keys that it
-//! did not visit. A transaction that locks as many keys at random ends up with most of the table.
-//! That is the price of bounded memory, and the threshold is so high that only bulk work pays it.
+//! did not visit. A transaction that locks as many keys at random locks most of the table in the
+//! end. That is the price of bounded memory. The threshold is so high that only bulk work pays it.
+//!
+//! A *span* is what an owner folds: two bounds, a table and a mode. A *range* is the lock on a part
+//! of a span that a shard has.
 //!
 //! # Shards
 //!
-//! Every shard keeps its own copy of each range beside its lines, under its own mutex, and decides
-//! for itself what the range covers. A key belongs to one shard, so a range need not take effect in
-//! all shards at once, and two owners that fold overlapping spans at the same time may divide the
-//! overlap differently in each shard.
+//! Each shard has ranges of its own beside its lines, under its own mutex, and decides for itself
+//! which of its keys a range covers. A key belongs to one shard. So a range need not take effect in
+//! all shards at once. If two owners fold overlapping spans at the same time, the overlap may
+//! belong to one owner in some shards, and to the other owner in others.
 //!
-//! One registry for all shards was rejected. It would put a shared counter on the path of every
-//! lock, and add its own lock to the lock order. Each rule below would also have to hold between
-//! the moment when a range enters the registry and the moment when its owner visits a shard.
+//! Rejected: one registry of the ranges of all shards. Every lock request would read a counter that
+//! all threads share, and the registry's mutex would join the lock order. Each rule below would
+//! also have to hold in the time between the entry of a range into the registry and the visit of
+//! its owner to a shard.
 //!
 //! # Guarantees
 //!
 //! - **LOCK-1 (coverage).** A range covers the keys of one table from its start (inclusive) to its
 //!   end (exclusive), in one mode, except the keys that it leaves out. A fold replaces all row
-//!   locks that the owner has in the span, except those on keys that the range leaves out, those
-//!   that others wait for, and those in a stronger mode. An owner has at most [`SPANS_PER_TABLE`]
+//!   locks that the owner has in the span, except locks on keys that the range leaves out, locks
+//!   that others wait for, and locks in a stronger mode. An owner has at most [`SPANS_PER_TABLE`]
 //!   spans for each table and mode and [`SPANS_MAX`] in all. A fold joins a new span with the spans
 //!   that it overlaps, and with an adjacent span if one more would exceed a limit. An owner holds a
 //!   range until its transaction ends.
 //! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
 //!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
-//!   not check ranges. If a request conflicts with ranges on a key without a line, it creates a
-//!   line whose holders are the owners of these ranges. It then waits there as for any row lock,
-//!   with the line's order of arrival, deadlock search, timeouts and wakers. NOWAIT and SKIP LOCKED
-//!   create no line.
+//!   not check ranges. If a key has no line, a request that conflicts with ranges creates the line.
+//!   The owners of the ranges are its holders. The request then waits in the line as for any row
+//!   lock, with the order of arrival, the deadlock search, timeouts and wakers. NOWAIT and SKIP
+//!   LOCKED create no line.
 //! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only if both are shared.
-//!   A fold takes the part of its span that conflicts with no other range. It leaves out each key
-//!   that another owner holds, or waits for, in a conflicting mode. If the folding owner has a row
-//!   lock on such a key, that lock stays a line.
+//!   A fold takes the parts of its span that conflict with no other owner's range. It leaves out
+//!   each key that another owner holds, or waits for, in a conflicting mode. If the folding owner
+//!   has a row lock on such a key, that lock stays a line.
 //! - **LOCK-4 (removal).** A line is removed once it has no waiter and ranges cover all of its
 //!   holders in their modes: at a fold, and when another owner releases its lock or leaves the
 //!   line.
-//! - **LOCK-5 (own keys).** An owner that requests a key which its own range covers, and which has
-//!   no line, gets it with the outcome [`super::Acquired::New`]: it may never have read that row,
-//!   so its caller compares the row with the snapshot as for any new lock.
+//! - **LOCK-5 (own keys).** If an owner requests a key that has no line and that its own range
+//!   covers, the outcome is [`super::Acquired::New`]. The owner may never have read that row, so
+//!   its caller compares the row with the snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
 //! - **LOCK-7 (release).** An owner that ends visits each shard once. In one visit it removes its
 //!   ranges there, and releases every line that it holds there. After the visit it wakes the
 //!   waiters that it has granted.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
-//!   Its transaction charges these bytes to the budget before each request. From a threshold on it
-//!   folds. If neither the charge nor a fold makes room, it refuses the request
-//!   (`transaction::lock_memory`).
+//!   The owner's transaction charges these bytes to the budget before each request. From a
+//!   threshold on, the transaction folds. If neither the charge nor a fold makes room, the
+//!   transaction refuses the request (`transaction::lock_memory`).
 
 use rustc_hash::FxHashMap;
 use spillway_base::TableId;
@@ -70,10 +74,11 @@ const SPANS_PER_TABLE: usize = 8;
 /// An owner has at most this many spans (LOCK-1).
 const SPANS_MAX: usize = 64;
 
-/// Locks of a table and mode are folded if they are at least this fraction of the owner's lines.
+/// The locks of a table and mode are folded if they are at least one in this many of the owner's
+/// lines.
 const PART_FOLDED: usize = 16;
 
-/// The first and last key of one owner's lines in one table and mode.
+/// The number and the first and last key of an owner's lines in one table and mode.
 struct Extent {
     table: TableId,
     mode: LockMode,
@@ -101,8 +106,8 @@ impl Extent {
     }
 }
 
-/// Adds a span to those of an owner, and returns the span that it became (LOCK-1); `None` if there
-/// is no place for it.
+/// Adds a span to those of an owner. Returns the span that it was joined into (LOCK-1), or `None`
+/// if the owner may have no more spans and none of its spans can be joined with it.
 fn add_span(spans: &mut Vec<Span>, new: Span) -> Option<Span> {
     let mut joined = new;
     spans.retain(|span| {
@@ -153,8 +158,8 @@ impl Locks {
         *fold_from = held.len() * 2;
     }
 
-    /// The extents of an owner's lines. Lines on left-out keys within one of its spans are separate
-    /// from the others.
+    /// The extents of an owner's lines. The lines within one of its spans, whose keys were left out
+    /// there, have an extent of their own.
     fn extents(&self, owner: &LockOwner) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = FxHashMap::default();

@@ -1,6 +1,7 @@
 //! One shard of the lock table: the lines of its keys, and the range locks that cover some of them.
 //!
-//! The shard's mutex guards all of it, so LOCK-2 to LOCK-4 hold before and after each method here.
+//! The shard's mutex guards all of this, so LOCK-2 to LOCK-4 hold before and after each method
+//! here.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -11,7 +12,8 @@ use super::outcome::Taken;
 use super::span::{RangeLock, Span, conflict};
 use crate::options::LockMode;
 
-/// A shard's table that grew past this for one large transaction is recreated when it is empty.
+/// A table with a capacity above this, which one large transaction may have needed, is replaced by
+/// a new one when it is empty.
 pub(super) const LINES_KEPT: usize = 1024;
 
 #[derive(Default)]
@@ -30,8 +32,8 @@ fn is_redundant(line: &Line, ranges: &[RangeLock]) -> bool {
         })
 }
 
-/// The line that the ranges over a key imply: the owner of each holds it (LOCK-2). `None` if no
-/// range covers the key.
+/// A line for a key whose holders are the owners of the ranges that cover the key (LOCK-2). `None`
+/// if no range covers the key.
 fn line_from(ranges: &[RangeLock], target: Target<'_>) -> Option<Line> {
     let mut covering = ranges.iter().filter(|range| range.covers(target));
     let first = covering.next()?;
@@ -79,7 +81,8 @@ impl ShardState {
         Some(Taken::New)
     }
 
-    /// The line of a key for which a line or a range refused a request.
+    /// The line of a key for which [`ShardState::take`] has refused a request. It is created if
+    /// only ranges refused the request.
     pub(super) fn contended(&mut self, target: Target<'_>) -> &mut Line {
         match self.lines.entry(target.hash, |line| line.is(target), Line::hash) {
             Entry::Occupied(line) => line.into_mut(),
@@ -101,7 +104,8 @@ impl ShardState {
             || self.ranges.iter().any(|range| stands(range) && range.covers(target))
     }
 
-    /// Removes a waiter from its line. `false` if it is not there, because it was granted.
+    /// Removes a waiter from its line. Returns `false` if it no longer waits there, because the
+    /// lock was granted to it.
     pub(super) fn withdraw(&mut self, id: u64, target: Target<'_>, granted: &mut Granted) -> bool {
         let line = self.lines.find_entry(target.hash, |line| line.is(target));
         let Ok(mut line) = line else { return false };
@@ -140,7 +144,7 @@ impl ShardState {
         self.shrink();
     }
 
-    /// Releases the memory of many former lines.
+    /// Frees memory of the table if most of its lines are gone.
     fn shrink(&mut self) {
         let (lines, capacity) = (self.lines.len(), self.lines.capacity());
         if capacity > LINES_KEPT && lines < capacity / 4 {
@@ -148,9 +152,9 @@ impl ShardState {
         }
     }
 
-    /// Covers a span with a range lock of `id`, except conflicting ranges of others (LOCK-3) and
-    /// keys that others hold or wait for in conflict. Earlier ranges of `id` with the same table
-    /// and mode lie within the span or apart from it.
+    /// Covers a span with range locks of `id`, except the conflicting ranges of others (LOCK-3) and
+    /// the keys that others hold or wait for in a conflicting mode. Each earlier range of `id` with
+    /// the same table and mode must lie within the span or apart from it.
     pub(super) fn cover(&mut self, id: u64, span: &Span) {
         let ShardState { lines, ranges } = self;
         ranges.retain(|range| range.owner != id || !span.contains(&range.span));

@@ -64,9 +64,9 @@ impl Span {
 /// The spans into which the locks of one owner were folded.
 #[derive(Default)]
 pub(super) struct FoldedSpans {
-    /// Disjoint for each table and mode.
+    /// The spans of one table and mode are disjoint.
     pub(super) spans: Vec<Span>,
-    /// The number of further locks from which another fold can be worth its cost.
+    /// Another fold is worth its cost once the owner has this many row locks.
     pub(super) fold_from: usize,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct FoldedSpans {
 pub(super) struct RangeLock {
     pub(super) owner: u64,
     pub(super) span: Span,
-    /// Keys of this shard within the span that it does not cover.
+    /// The keys of this shard that lie within the span and that the range does not cover.
     left_out: HashTable<LockKey>,
 }
 
