@@ -1,13 +1,14 @@
 //! The uncommitted writes of a transaction.
 //!
-//! The buffer keeps writes in the order in which they were made, as the operations of the batch
-//! that the commit will log. If no key was written twice, that batch is ready as it is. The same
-//! list serves to undo writes back to a savepoint.
+//! The buffer keeps writes in the order in which they were made, as operations of the batch that
+//! the commit will log. If no key was written twice, the commit takes that batch as it is. A
+//! rollback to a savepoint removes the last writes from the same list.
 //!
-//! A lookup searches a few writes one by one. From [`INDEX_FROM`] writes on, the buffer also keeps
-//! an index by table and key, and the batch is rebuilt in index order, so that engines receive
-//! neighbouring keys together. The simpler design, an index from the first write on, was rejected:
-//! most transactions write one or two rows, and the index cost them more than their locks.
+//! In a small buffer a lookup searches the writes one by one. From [`INDEX_FROM`] writes on, the
+//! buffer also keeps an index by table and key. The commit then rebuilds the batch in the order of
+//! the index, so that engines receive neighbouring keys together. The simpler design, an index from
+//! the first write on, was rejected: most transactions write one or two rows, and the index cost
+//! them more than their locks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use crate::spill::OtherWrites;
 /// Up to this many writes are searched one by one.
 const INDEX_FROM: usize = 16;
 
-/// A thread keeps the memory of its last batch for the next, up to this many bytes.
+/// A thread keeps the memory of its last batch for the next one, if it is at most this many bytes.
 const SPARE_BYTES: usize = 4 << 10;
 
 thread_local! {
@@ -56,7 +57,7 @@ struct BufferEntry {
     key_at: usize,
     key_len: u32,
     value_len: u32,
-    /// The entry for the same key that this one replaces.
+    /// The earlier entry of the same key, which this entry replaces.
     before: Option<EntryAt>,
 }
 
@@ -83,7 +84,7 @@ impl BufferEntry {
     }
 }
 
-/// A range deleted as one operation: versions up to `upto` are gone from it.
+/// A range deleted as one operation. It hides the versions up to `upto`.
 pub(super) struct DeletedRange {
     pub(super) table: TableId,
     pub(super) start: Box<[u8]>,
@@ -104,7 +105,7 @@ impl DeletedRange {
 /// The newest entry of each key.
 type Index = BTreeMap<TableId, BTreeMap<Box<[u8]>, EntryAt>>;
 
-/// Ordered writes, and how to undo them.
+/// The writes of a transaction, in order.
 #[derive(Default)]
 pub(super) struct WriteBuffer {
     batch: WriteBatch,
@@ -119,7 +120,8 @@ pub(super) struct WriteBuffer {
     created: Vec<TableId>,
     dropped: Vec<TableId>,
     bytes: usize,
-    /// Whether the batch lacks some of the operations to commit.
+    /// Whether the batch no longer has exactly the writes of this buffer, so that the commit has to
+    /// rebuild it.
     rearranged: bool,
 }
 
@@ -139,8 +141,8 @@ impl WriteBuffer {
             && self.ranges.is_empty()
     }
 
-    /// How many tables had been created and dropped, and ranges deleted, by the first `entries`
-    /// entries; `start` has the counts before the first.
+    /// The number of tables created and dropped, and of ranges deleted, after the first `entries`
+    /// entries. `start` has the numbers before the first entry.
     pub(super) fn other_writes(&self, entries: usize, start: OtherWrites) -> OtherWrites {
         let mut other = start;
         for entry in &self.entries[..entries] {
@@ -173,7 +175,7 @@ impl WriteBuffer {
         (entry.table, entry.key(batch), entry.value(batch))
     }
 
-    /// Forgets the writes of single keys, which are kept elsewhere. All other writes stay;
+    /// Forgets the writes of single keys, which were spilled. The writes of other kinds stay;
     /// [`WriteBuffer::keep_only`] undoes them.
     pub(super) fn forget_writes(&mut self) {
         self.batch = WriteBatch::new();
@@ -307,7 +309,8 @@ impl WriteBuffer {
         let hides = |range: &DeletedRange| {
             range.table == table && version <= range.upto && range.keys().contains(key)
         };
-        // A scan calls this for each row while its statement adds ranges.
+        // A scan calls this for each row, while its statement adds ranges in ascending order. So
+        // the ascending ranges are searched by bisection.
         let (mixed, ascending) = self.ranges.split_at(self.ascending_from.min(self.ranges.len()));
         let at =
             ascending.partition_point(|range| range.end.as_ref().is_some_and(|end| **end <= *key));
@@ -406,7 +409,7 @@ impl WriteBuffer {
             let inside = |key: &[u8]| RangeBounds::<[u8]>::contains(&(start, end), key);
             let found = self.writes().filter(|(_, entry)| entry.is_write() && entry.table == table);
             let found = found.map(|(_, entry)| entry).filter(|entry| inside(entry.key(batch)));
-            // Of several writes to a key, the last one counts.
+            // Of several writes of a key, the last one counts.
             let first = found.reduce(|best, entry| {
                 let (key, to_beat) = (entry.key(batch), best.key(batch));
                 let better = match direction {
@@ -516,7 +519,7 @@ fn push(batch: &mut WriteBatch, table: TableId, key: &[u8], value: Option<&[u8]>
     });
 }
 
-/// Whether nothing can lie between these bounds; a map panics on such bounds.
+/// Whether no key lies between these bounds. A map panics on such bounds.
 fn is_empty(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     let of = |bound| match bound {
         Bound::Included(key) | Bound::Excluded(key) => Some(key),

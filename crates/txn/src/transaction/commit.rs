@@ -17,9 +17,9 @@ impl Transaction {
         self.commit_and(|| ())
     }
 
-    /// As [`Transaction::commit`]. It calls `installed` once the commit is installed or refused and
-    /// its locks are released, but before the throttle makes the writer sleep. A caller that holds
-    /// more than row locks releases that there.
+    /// As [`Transaction::commit`]. Calls `installed` once the commit is installed or refused and
+    /// its row locks are released, before the throttle makes the writer sleep. A caller that holds
+    /// other locks releases them there.
     pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
         self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
             Some(shared) => CommitFuture::waiting(shared, csn),
@@ -59,7 +59,8 @@ impl Transaction {
         let written = loop {
             let changes = self.expand_ranges()?;
             match self.order_and_install(changes) {
-                // A new overlay may cover its deleted ranges.
+                // An overlay that may cover the deleted ranges was attached since. They are
+                // expanded again.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 ordered => break ordered?,
             }
@@ -69,8 +70,8 @@ impl Transaction {
         Ok(written)
     }
 
-    /// Orders and installs the writes, if there are any and the overlays are still those of
-    /// `changes`.
+    /// Orders and installs the writes, if there are any. If the list of overlays has changed since
+    /// `changes`, fails with [`ErrorKind::WouldBlock`].
     fn order_and_install(&self, changes: u64) -> Result<Option<Written>> {
         let mut batch = self.writes.borrow_mut().take_batch();
         let (writes, spill) = (self.writes.borrow(), self.spill.borrow());

@@ -50,7 +50,7 @@ impl CommitFuture {
         };
         if let Some(delay) = relaxed {
             shared.flush_within(delay);
-            // The session's own next snapshot must see it.
+            // The caller's next transaction must see the commit.
             if !shared.snapshots.installed.wait(csn) {
                 let stopped = shared.pipeline.health().map(|()| csn);
                 return Some(CommitFuture::done(stopped));
@@ -90,11 +90,11 @@ impl CommitFuture {
         }
     }
 
-    /// Calls `done` once with the acknowledgement or the failure, so that no thread need sleep
-    /// until then. This thread calls it if the outcome is known already, otherwise the thread that
-    /// learns of it. `done` must not block for long. The log is flushed soon afterwards. A caller
-    /// with many commits in progress and nothing else to do may lead the flush
-    /// ([`crate::TransactionManager::lead_flush`]).
+    /// Calls `done` once with the acknowledgement or the failure. No thread has to sleep until
+    /// then. This thread calls `done` if the outcome is known already; otherwise the thread that
+    /// learns the outcome calls it. `done` must not block for long. The flushers soon flush the
+    /// log. A caller with many commits in progress and nothing else to do may lead that flush
+    /// itself ([`crate::TransactionManager::lead_flush`]).
     pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
         match std::mem::replace(&mut self.state, CommitState::Done(Ok(Csn::ZERO))) {
             CommitState::Done(outcome) => done(outcome),
@@ -114,7 +114,7 @@ impl CommitFuture {
 impl Drop for CommitFuture {
     fn drop(&mut self) {
         if let CommitState::Waiting(shared, _) = &self.state {
-            // No thread waits, so none will lead the flush.
+            // No thread waits for the commit and leads its flush.
             shared.flush_within(Duration::ZERO);
         }
     }

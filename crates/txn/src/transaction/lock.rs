@@ -42,8 +42,8 @@ impl Transaction {
         Ok(acquired)
     }
 
-    /// Locks a key that never has a value, and stands for something that transactions use in turn,
-    /// such as all keys with this prefix. `false` if it was skipped.
+    /// Locks a key that never has a value. Such a key stands for something that one transaction may
+    /// use at a time, such as all keys with this prefix. Returns `false` if the key was skipped.
     ///
     /// # Errors
     /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
@@ -76,7 +76,8 @@ impl Transaction {
             if held.is(table, key, mode) {
                 return Ok(Acquired::New);
             }
-            // The row of that lock was not compared with the snapshot.
+            // The wait that was resumed belongs to another request. Its row was not compared with
+            // the snapshot.
             self.unchecked.set(true);
             self.locked_at.set(None);
         }
@@ -93,11 +94,12 @@ impl Transaction {
     /// ([`super::CancelHandle::set_waker`]).
     ///
     /// The transaction stays in the lock's queue. Any thread may call the waker once the lock is
-    /// granted or the wait cancelled, and perhaps spuriously; after [`Transaction::waits_until`]
-    /// nothing calls it. The next operation that locks continues the wait: it has the lock, or
-    /// fails as a blocking wait would have, or returns [`ErrorKind::WouldBlock`] again if the wait
-    /// is not over. The caller may undo and repeat earlier writes of the statement that returned
-    /// so: the lock stays.
+    /// granted or the wait cancelled, and perhaps spuriously. When the wait times out, nothing
+    /// calls the waker: the caller checks [`Transaction::waits_until`]. The next operation that
+    /// locks continues the wait: it has the lock, or fails as a blocking wait would have, or
+    /// returns [`ErrorKind::WouldBlock`] again if the wait is not over. The caller may undo and
+    /// repeat earlier writes of the statement meanwhile. The lock, or the place in the queue,
+    /// stays.
     pub fn leave_waits(&self, leave: bool) {
         self.owner.leave_waits(leave);
     }
@@ -119,7 +121,7 @@ impl Transaction {
             return Ok(());
         };
         let mut value = Vec::new();
-        // If the lookup fails, the lock stays and the key is unchecked.
+        // If the lookup fails, the lock stays, and the key was not compared with the snapshot.
         let newest =
             self.look_up(table, key, None, &mut value).inspect_err(|_| self.unchecked.set(true))?;
         if newest.csn() > Some(snapshot) {
@@ -160,8 +162,9 @@ impl Transaction {
             return self.get(table, key, value);
         }
         if self.snapshot_taken() && !self.acts_on_newest() {
-            // No version is newer than the snapshot: locking the row checked that. While the lock
-            // is held, no other transaction can change this read.
+            // The lock request has checked that no version is newer than the snapshot. While the
+            // lock is held, no other transaction can change the result of this read, so it need not
+            // be remembered.
             let mark = self.reads_mark();
             let found = self.get(table, key, value);
             self.forget_reads(mark);

@@ -1,9 +1,10 @@
 //! Charges a transaction's locks to the memory budget (`locks::ranges`, LOCK-8).
 //!
-//! A transaction charges for a lock before it requests it, in steps of [`super::CHARGE_STEP`]
-//! beyond a small free share. A transaction with many row locks first folds them into range locks.
-//! If neither a fold nor a charge makes room, the request fails with [`ErrorKind::LockTableFull`]
-//! and locks nothing. The transaction keeps the locks that it holds.
+//! A transaction charges the memory of a lock before it requests the lock, in steps of
+//! [`super::CHARGE_STEP`]. The first [`FREE_BYTES`] are free. If the transaction has many row
+//! locks, it first folds them into range locks. If neither a fold nor a charge makes room, the
+//! request fails with [`ErrorKind::LockTableFull`] and locks nothing. The transaction keeps the
+//! locks that it holds.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,15 +20,16 @@ const FREE_BYTES: usize = 8 << 10;
 /// A transaction folds its row locks once they take this fraction of the budget.
 const PART_HELD: usize = 64;
 
-/// A transaction with fewer row locks never folds them, whatever the budget: it locks single rows.
+/// A transaction with fewer row locks than this never folds them, whatever the budget.
 const FOLD_FROM: usize = 10_000;
 
-/// A transaction with more row locks always folds them: a fold visits them all.
+/// A transaction with more row locks than this always folds them, because a fold visits all of
+/// them.
 const FOLD_BY: usize = 1_000_000;
 
 /// The memory charged for a transaction's locks.
 pub(super) struct LockMemory {
-    /// Bytes of locks that are covered without another charge.
+    /// The bytes of locks that the free share and the charge cover.
     room: Cell<usize>,
     charge: RefCell<Option<Charge>>,
 }

@@ -2,16 +2,19 @@
 //!
 //! # Snapshots (decision 012)
 //!
-//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes
-//! its snapshot after the lock, and no older than the rows it has locked. The snapshot thus
-//! includes the writes of the lock's last holder, so the first statement of a transaction never
-//! finds its snapshot older than a row it has just locked. Such a snapshot may be above the stable
-//! CSN. [`Transaction::wait_until_told`] waits until everything read is durable. The transaction's
-//! own commit has a larger CSN, so its acknowledgement implies that wait.
+//! A transaction that reads before it locks takes the stable CSN as its snapshot. A transaction
+//! that locks first takes its snapshot after the lock. That snapshot is no older than the rows that
+//! it has locked, so it includes the writes of the lock's last holder. So the first statement of a
+//! transaction never finds that its snapshot is older than a row which it has just locked.
 //!
-//! The newest version of a locked row is installed, because its last writer installed it before it
-//! released the lock. So a change of rows by their keys never waits for the install of another row,
-//! unless that row's commit has a smaller CSN than its own commit.
+//! Such a snapshot may be above the stable CSN, so the transaction may have read commits that are
+//! not durable. [`Transaction::wait_until_told`] waits until these are durable. A transaction that
+//! writes need not wait for them: its own commit has a larger CSN, and is acknowledged only after
+//! them.
+//!
+//! The newest version of a locked row is installed, because its writer installed it before it
+//! released the lock. So a change of rows by their keys waits for no installs. Only its own commit
+//! does, for the installs of all commits with smaller CSNs.
 //!
 //! # Locking reads
 //!
@@ -20,9 +23,9 @@
 //! [`ErrorKind::WriteConflict`].
 //!
 //! Uniqueness is checked in the newest state, whatever the snapshot: [`Transaction::insert`] checks
-//! one key, [`Transaction::scan_newest`] a range. Such a check, or a conflict, may leave the
-//! transaction with a lock on a row that is newer than its snapshot. When the transaction locks
-//! that key again, it compares the row with the snapshot again.
+//! one key, [`Transaction::scan_newest`] a range. After such a check, or after a conflict, the
+//! transaction may hold the lock of a row that is newer than its snapshot. So when the transaction
+//! locks that key again, it compares the row with the snapshot again.
 
 mod buffer;
 mod commit;
@@ -64,11 +67,12 @@ pub use scan::Scan;
 /// A transaction charges the budget in steps of this many bytes.
 const CHARGE_STEP: usize = 64 << 10;
 
-/// Bytes that a transaction may write without a charge; its client's connection or thread accounts
-/// for them. A charge writes to four places in memory that all threads share.
+/// Bytes that a transaction may write without a charge. The charge of its client's connection or
+/// thread covers them. Small transactions avoid a charge because it writes to four places in memory
+/// that all threads share.
 const FREE_BYTES: usize = 4 << 10;
-/// The number of keys of a multi_get whose memory is prefetched at once: the processor has about as
-/// many cache misses outstanding.
+/// The number of keys of a `multi_get` whose memory is prefetched at once. The processor can have
+/// about as many cache misses in flight.
 const EXPECTED_TOGETHER: usize = 16;
 
 /// A transaction. Dropping it rolls it back.
@@ -76,13 +80,14 @@ const EXPECTED_TOGETHER: usize = 16;
 /// Its methods take `&self`, so that a scan can be open while the transaction writes. It may move
 /// between threads, but one thread at a time uses it.
 pub struct Transaction {
-    /// Moves to the future of the commit.
+    /// `None` once it has moved to the future of the commit.
     shared: Option<Arc<Shared>>,
     options: TransactionOptions,
     owner: LockOwner,
     /// Registered with the manager's snapshots, and released there.
     snapshot: RefCell<Option<Live>>,
-    /// Under READ COMMITTED: whether a statement has begun, whose reads share a snapshot.
+    /// Under READ COMMITTED: whether a statement has begun. The reads of a statement share a
+    /// snapshot.
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
     /// The writes that are no longer in memory.
@@ -93,19 +98,21 @@ pub struct Transaction {
     lock_memory: LockMemory,
     /// The newest commit that a read of this transaction depends on.
     seen: Cell<Csn>,
-    /// The newest commit of the rows whose newest versions were read.
+    /// The largest CSN of the newest versions that were read.
     newest_read: Cell<Csn>,
     /// The reads at the snapshot, if the snapshot may be moved forward.
     reads: RefCell<Reads>,
     /// The number of open scans at the snapshot.
     scans_open: Cell<usize>,
-    /// Whether a lock may be held on a key that is newer than the snapshot.
+    /// Whether it may hold the lock of a key that has a version newer than its snapshot.
     unchecked: Cell<bool>,
-    /// The newest version among the locked keys, if each was checked; a later snapshot must see it.
+    /// The largest CSN of the newest versions of the locked keys. `None` if not all of them were
+    /// read. A snapshot that is taken later must see them.
     locked_at: Cell<Option<Csn>>,
     /// Whether lookups return instead of waiting for a device.
     leaves_reads: Cell<bool>,
-    /// Until when the caller of a lookup that returned so waits for its waker.
+    /// Until when the caller waits for its waker, if a lookup returned instead of waiting for a
+    /// device.
     reads_until: Cell<Option<Duration>>,
     ended: Cell<bool>,
 }
@@ -228,9 +235,9 @@ impl Transaction {
     }
 
     /// Replaces the snapshot by one that includes every commit that has released its locks, durable
-    /// or not. Waits until the earlier commits are installed. For callers that keep writers out by
-    /// other means than row locks and must see what these have written. Under READ COMMITTED the
-    /// next read takes another snapshot.
+    /// or not. Waits until these commits, and all with smaller CSNs, are installed. This is for
+    /// callers that keep writers out by other means than row locks, and must see all that the
+    /// writers have committed before. Under READ COMMITTED the next read takes another snapshot.
     pub fn take_newest_snapshot(&self) {
         self.forget_snapshot();
         if self.serializable() {
@@ -240,11 +247,11 @@ impl Transaction {
         self.hold(Some(newest));
     }
 
-    /// Releases the snapshot and keeps the locks: for a first statement that met
+    /// Releases the snapshot and keeps the locks. This is for a first statement that met
     /// [`ErrorKind::WriteConflict`] and starts over.
     pub fn forget_snapshot(&self) {
         if self.serializable() && !self.has_writes() {
-            // No client has seen the reads at it, so they need not be serializable.
+            // No client has seen the reads at this snapshot, so they need not be serializable.
             self.shared().serializable.aborted(self.owner.id());
         }
         self.hold(None);
@@ -335,7 +342,7 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Whether a lookup found a value, and not one in a range that this transaction has deleted.
+    /// Whether a lookup found a value that no range deletion of this transaction hides.
     fn is_there(&self, table: TableId, key: &[u8], found: Found, value: &mut Vec<u8>) -> bool {
         let Found::Value(csn) = found else { return false };
         if self.writes.borrow().hides(table, key, csn) {
@@ -345,8 +352,9 @@ impl Transaction {
         true
     }
 
-    /// Reads the newest version of a key that this transaction has locked. If that fails, or would
-    /// block, the lock proves nothing about the snapshot, be it taken or yet to be taken.
+    /// Reads the newest version of a key that this transaction has locked. If the read fails or
+    /// would block, the CSN of that version is unknown. Then a snapshot, taken already or later,
+    /// may not include it.
     fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let found = self.look_up(table, key, None, value).inspect_err(|_| {
             self.unchecked.set(true);
@@ -424,8 +432,8 @@ impl Transaction {
     }
 
     /// Locks `key`, then sets it to a value or removes it, without comparing it with the snapshot.
-    /// For a key that follows from another, such as an index entry from its row: the caller has
-    /// locked the other key and compared that.
+    /// This is for a key that depends on another key, as an index entry depends on its row. The
+    /// caller has locked the other key, and that lock has compared the other key with the snapshot.
     ///
     /// # Errors
     /// As [`Transaction::put`], without [`ErrorKind::WriteConflict`].
@@ -437,9 +445,9 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Sets `key` to a value, or removes it, without locking it. For a key that follows from
-    /// another, `guard`, which this transaction has locked exclusively. No transaction may write or
-    /// lock `key` without an exclusive lock on `guard`.
+    /// Sets `key` to a value, or removes it, without locking it. This is for a key that depends on
+    /// another key, `guard`, which this transaction has locked exclusively. No transaction may
+    /// write or lock `key` without an exclusive lock on `guard`.
     ///
     /// # Errors
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
@@ -458,7 +466,8 @@ impl Transaction {
     /// Whether reads see a commit. It may take the snapshot if there is none.
     pub fn sees(&self, csn: Csn) -> bool {
         // If the transaction acts on the newest versions, only plain reads take its snapshot
-        // (NEWEST-4), and none is older than the stable CSN.
+        // (NEWEST-4). A snapshot that is taken later is not below the stable CSN, so it sees this
+        // commit.
         let later = self.acts_on_newest() && self.snapshot.borrow().is_none();
         (later && csn <= self.shared().snapshots.stable_csn()) || csn <= self.snapshot()
     }
@@ -554,13 +563,13 @@ impl Transaction {
         self.buffer(table, key, Some(value))
     }
 
-    /// Under SERIALIZABLE: notes that the client learns from the newest version whether a key
-    /// exists (SSI-1).
+    /// Under SERIALIZABLE: notes as a read that the client learns whether a key exists, from the
+    /// key's newest version (SSI-1).
     fn note_told(&self, table: TableId, key: &[u8]) -> Result<()> {
         if !self.serializable() {
             return Ok(());
         }
-        // The snapshot must agree with the newest version.
+        // The read is noted at the snapshot, so the snapshot must see the newest version.
         self.check_newest(table, key)?;
         let snapshot = self.snapshot();
         self.shared().serializable.read(self.owner.id(), snapshot, table, key)
@@ -580,7 +589,7 @@ impl Transaction {
             return Ok(Scan::new(self, table, range, direction, None));
         }
         let snapshot = self.snapshot();
-        // The contents of a range may depend on any commit.
+        // The contents of a range may depend on any commit up to the snapshot.
         self.note_seen(snapshot);
         if self.serializable() {
             self.shared().serializable.check(self.owner.id(), snapshot)?;
@@ -651,8 +660,8 @@ impl Transaction {
         !self.writes.borrow().is_empty() || self.has_spilled()
     }
 
-    /// Waits until everything this transaction has read is durable, so that a client may see it
-    /// (decision 002). Returns at once unless the transaction read rows that it locked.
+    /// Waits until every commit that this transaction has read is durable, so that a client may see
+    /// the results (decision 002). Returns at once unless the transaction read rows that it locked.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -663,9 +672,9 @@ impl Transaction {
         self.shared().wait(self.seen.get())
     }
 
-    /// Waits until everything that later reads will show is durable, so that a client may see their
-    /// results at once (decision 002). Returns at once unless the transaction holds a lock: only
-    /// then does it see commits that are not durable.
+    /// Waits until every commit that later reads may depend on is durable, so that a client may see
+    /// the results of these reads at once (decision 002). Returns at once unless the transaction
+    /// holds a lock: only then can it see commits that are not durable.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -725,8 +734,8 @@ impl Drop for Transaction {
     }
 }
 
-/// A number that no other transaction of this process has. Threads take them in blocks, so that
-/// they rarely contend.
+/// A number that no other transaction of this process has. A thread takes a block of numbers at a
+/// time, so that threads rarely contend.
 fn next_id() -> u64 {
     const BLOCK: u64 = 1024;
     static BLOCKS: AtomicU64 = AtomicU64::new(1);

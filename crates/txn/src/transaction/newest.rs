@@ -4,24 +4,26 @@
 //!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest
 //!   committed version of each row, which it reads once it has the row's lock.
 //!   [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
-//! - **NEWEST-2 (which rows).** A scan of rows to lock begins in the state that was committed when
-//!   it was opened. After a wait for a lock ([`Transaction::waits_granted`]), or after it has read
-//!   a row that has changed since ([`Scan::is_behind`]), its caller reopens it behind the row that
-//!   it has reached, and reads the rest of the range in the state committed by then. So the scan
-//!   meets a row that another transaction has meanwhile moved or inserted ahead of it, and does not
-//!   meet one that was moved behind it. [`Transaction::delete_rows`] does this itself.
+//! - **NEWEST-2 (which rows).** A scan of rows to lock reads the state that was committed when the
+//!   scan was opened. Its caller reopens it behind the row that it has reached after a wait for a
+//!   lock ([`Transaction::waits_granted`]), and after it has read a row that has changed since
+//!   ([`Scan::is_behind`]). So the rest of the range is read in the state that is committed by
+//!   then. The scan meets a row that another transaction has meanwhile moved or inserted ahead of
+//!   it, and does not meet a row that was moved behind it. [`Transaction::delete_rows`] does this
+//!   itself.
 //! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
 //!   for a row only if the row's last committed version matches the statement.
 //! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's
 //!   snapshot, and see the transaction's own writes in place of the snapshot's versions. Neither a
-//!   change nor a locking read takes the snapshot. If a caller maintains keys that are derived from
-//!   rows, [`Transaction::get_replaced`] returns it the snapshot's version of a row that the
-//!   transaction changes. The caller overwrites the keys derived from that version too, and writes
-//!   those that the snapshot does not have yet.
+//!   change nor a locking read takes the snapshot. A caller may maintain keys that are derived from
+//!   rows, such as index entries. For a row that the transaction changes,
+//!   [`Transaction::get_replaced`] returns the snapshot's version. The caller also overwrites the
+//!   keys derived from that version, and writes those derived keys that the snapshot lacks, so that
+//!   plain reads at the snapshot find the transaction's own row and not the old one.
 //!
-//! The alternative, restarting the statement at a newer snapshot as CockroachDB does under READ
-//! COMMITTED, would show one state of all rows. It was rejected: a change of a large table beside
-//! other writers would restart again and again.
+//! Rejected: to restart the statement at a newer snapshot when it meets a changed row, as
+//! CockroachDB does under READ COMMITTED. Every statement would see one state of all rows. But a
+//! change of a large table beside other writers would restart again and again.
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
@@ -41,7 +43,7 @@ impl Transaction {
         }
     }
 
-    /// How many waits for locks have ended with the lock. The count never falls.
+    /// The number of waits for locks that ended because the lock was granted. It never falls.
     #[must_use]
     pub fn waits_granted(&self) -> u64 {
         self.owner.waits_granted()
@@ -51,7 +53,7 @@ impl Transaction {
     /// transaction has locked.
     fn newest_state(&self) -> Snapshot<'_> {
         let snapshots = &self.shared().snapshots;
-        // A wait that did not block may have ended with a lock.
+        // A wait that did not block the thread may have been granted meanwhile.
         let holds = self.owner.holds_any() || self.owner.has_left();
         if !holds && self.durability() == Durability::Commit {
             return snapshots.take(|| snapshots.stable_csn());
@@ -111,13 +113,13 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// The newest commit among the rows whose newest versions were read.
+    /// The largest CSN of the newest versions that were read.
     #[must_use]
     pub fn newest_read(&self) -> Csn {
         self.newest_read.get()
     }
 
-    /// Notes the commit of a row's newest version that was read.
+    /// Notes the CSN of a row's newest version that was read.
     pub(super) fn note_newest(&self, csn: Csn) {
         self.note_seen(csn);
         self.newest_read.set(self.newest_read.get().max(csn));

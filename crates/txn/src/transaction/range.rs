@@ -2,38 +2,39 @@
 //!
 //! - **RANGE-DELETE-1 (which rows).** A deletion takes the rows that a scan of the range shows:
 //!   those that the snapshot sees, and the transaction's own. If the transaction acts on the newest
-//!   versions, the scan is one of rows to lock (NEWEST-2), and a row counts in the version that it
-//!   has once it is locked; a row that another transaction has deleted by then does not count.
+//!   versions, the scan is a scan of rows to lock (NEWEST-2). Then the version that a row has once
+//!   it is locked decides, and a row that another transaction has deleted by then is not deleted
+//!   again.
 //! - **RANGE-DELETE-2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`]
 //!   does. The deletion is refused if [`Transaction::delete`] of one of the rows would be.
-//! - **RANGE-DELETE-3 (others' rows).** Rows that others put into the range, and that the
-//!   transaction does not see, stay, whenever they were or will be committed.
-//! - **RANGE-DELETE-4 (own rows).** The transaction's earlier writes into the range are deleted;
-//!   its later ones stay.
+//! - **RANGE-DELETE-3 (others' rows).** Rows of other transactions in the range that this
+//!   transaction does not see stay, whether they are committed before it or after it.
+//! - **RANGE-DELETE-4 (own rows).** The transaction's earlier writes into the range are deleted.
+//!   Its later writes stay.
 //! - **RANGE-DELETE-5 (later writers).** A transaction whose snapshot is older than the commit is
 //!   refused if it would write one of the rows, as if each row had been deleted singly. If the rows
 //!   were deleted as one range, it is also refused if it would write a key between them that had no
 //!   row.
 //! - **RANGE-DELETE-6 (serializable).** The deletion counts as a read of the range, and as a write
 //!   of each deleted row.
-//! - **RANGE-DELETE-7 (form).** At least [`AT_ONCE_FROM`] consecutive deleted rows, with no kept
-//!   row between them, become one range operation of the batch, which covers everything that the
-//!   snapshot sees there. The operation begins behind the kept row before them, or where the range
-//!   begins, and ends at the next kept row, or where the range ends. If the range has no beginning
-//!   or no end, the operation begins at the first row or ends at the last one. Own rows, rows newer
-//!   than the snapshot, and shorter runs are deleted row by row. After every
-//!   [`RANGES_PER_DOUBLING`] such operations a transaction requires twice as many rows, and it has
-//!   at most [`RANGES_MAX`]. So the cost of installing and reading the operations does not grow
-//!   with the number of rows.
+//! - **RANGE-DELETE-7 (form).** A run of at least [`AT_ONCE_FROM`] deleted rows, with no kept row
+//!   between them, becomes one range operation of the batch, which hides everything that the
+//!   snapshot sees there. The operation begins behind the kept row before the run, or where the
+//!   range begins, and ends at the next kept row, or where the range ends. If the range has no
+//!   beginning or no end, the operation begins at the first row of the run or ends at the last one.
+//!   The transaction's own rows, rows newer than the snapshot, and shorter runs are deleted row by
+//!   row. After every [`RANGES_PER_DOUBLING`] range operations, a run must have twice as many rows
+//!   to become one, and a transaction has at most [`RANGES_MAX`]. So the cost of installing and
+//!   reading the operations does not grow with the number of rows.
 //! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all of its own writes, and those of
 //!   `choose`; locks stay.
 //! - **RANGE-DELETE-9 (memory).** Each deleted row is charged to the memory budget: for its lock
-//!   (LOCK-8), and under SERIALIZABLE for the remembered key. If the budget has no room for a row,
-//!   the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
+//!   (LOCK-8), and under SERIALIZABLE for the note of its key (SSI-2). If the budget has no room
+//!   for a row, the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
 //!
-//! RANGE-DELETE-3 and RANGE-DELETE-4 follow from how a range operation is installed: it hides
-//! versions up to the snapshot and no others ([`spillway_base::engine`], E10). It may be written
-//! while the scan is still open, because the scan is already past the operation's range.
+//! RANGE-DELETE-3 and RANGE-DELETE-4 hold because a range operation hides versions up to the
+//! snapshot and no others ([`spillway_base::engine`], E10). An operation may be written while the
+//! scan is open, because the scan has passed the operation's range.
 
 use std::result::Result as Outcome;
 
@@ -45,33 +46,33 @@ use super::{Scan, Transaction};
 use crate::locks::Acquired;
 use crate::options::{LockMode, LockWait};
 
-/// The fewest rows that become one range operation. Fewer are written as quickly one by one, and a
-/// range operation also affects the keys between its rows.
+/// The fewest rows that become one range operation. Fewer rows are deleted as quickly one by one,
+/// and a range operation also affects the keys between its rows (RANGE-DELETE-5).
 const AT_ONCE_FROM: usize = 64;
 
-/// After this many ranges, the required number of rows doubles.
+/// After this many range operations, the required number of rows doubles.
 const RANGES_PER_DOUBLING: usize = 32;
 
-/// A transaction has no more ranges than this.
+/// A transaction has no more range operations than this.
 const RANGES_MAX: usize = 256;
 
-/// How many successive rows become one range, if the transaction has this many ranges already;
-/// `None` if it may have no more.
+/// The rows that a run needs to become a range operation, if the transaction has `ranges` of them
+/// already. `None` if it may have no more.
 fn at_once_from(ranges: usize) -> Option<usize> {
     (ranges < RANGES_MAX).then(|| AT_ONCE_FROM << (ranges / RANGES_PER_DOUBLING))
 }
 
-/// How `delete_rows` presents a row to `choose`.
+/// The state of a row that `delete_rows` passes to `choose`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Met {
-    /// As the scan shows it, not yet locked for this.
+    /// Not locked for the deletion yet, in the version that the scan found.
     Found,
     /// Locked, in the version that the scan found.
     Locked,
     /// Locked, in a version newer than the scan found.
     Newer,
-    /// Locked, and deleted by another transaction since the scan found it: `choose` may fail for
-    /// it, but its answer is ignored.
+    /// Locked, and deleted by another transaction since the scan found it. An error of `choose`
+    /// counts, and its result is ignored.
     Gone,
 }
 
@@ -87,14 +88,14 @@ enum Locked {
     Gone,
 }
 
-/// Successive rows to delete.
+/// A run of successive rows to delete (RANGE-DELETE-7).
 struct RowRun<'t> {
     txn: &'t Transaction,
     table: TableId,
     snapshot: Csn,
-    /// Where its range begins; with the first row if `None`.
+    /// Where its range operation would begin. `None`: at the first row.
     start: Option<Vec<u8>>,
-    /// From this many rows on, it becomes a range.
+    /// From this many rows on, it becomes a range operation.
     at_once_from: usize,
     rows: usize,
     /// Its rows, while they are few.
@@ -123,8 +124,9 @@ impl<'t> RowRun<'t> {
     fn add(&mut self, key: &[u8]) -> Result<()> {
         if self.rows == 0 {
             let at_once = if self.txn.reads_older_than(self.snapshot) {
-                // The transaction's own reads still see what others have deleted between its rows
-                // (NEWEST-4).
+                // The transaction's own plain reads are at an older snapshot (NEWEST-4). They still
+                // see rows that others have since deleted between these rows, and a range operation
+                // would hide those rows.
                 None
             } else {
                 at_once_from(self.txn.writes.borrow().ranges())
@@ -144,7 +146,8 @@ impl<'t> RowRun<'t> {
         Ok(())
     }
 
-    /// Writes the deletions. The range ends before `end`, or with the last row if `None`.
+    /// Ends the run and writes its deletions. A range operation ends before `end`, or with the last
+    /// row if `end` is `None`.
     fn end(&mut self, end: Option<&[u8]>) -> Result<()> {
         if self.rows < self.at_once_from {
             for key in &self.few {
@@ -174,9 +177,10 @@ impl Transaction {
 
     /// Removes rows of a range that reads see, after locking each, and returns their number.
     /// `choose` receives each row's key and value, in ascending order, and returns whether to
-    /// delete it: once when it is found, and if so again when it is locked. The second time it may
-    /// write to other tables. Reads of this table during the call may find some of the rows already
-    /// deleted. `RANGE-DELETE-1` to `RANGE-DELETE-9` on this module's page state the guarantees.
+    /// delete the row. It is called when a row is found, and if it returned `true`, again when the
+    /// row is locked. In the second call it may write to other tables. Reads of this table during
+    /// the call may find some of the rows already deleted. `RANGE-DELETE-1` to `RANGE-DELETE-9` on
+    /// this module's page state the guarantees.
     ///
     /// # Errors
     /// As [`Transaction::delete`] and [`Transaction::scan`]; any error of `choose`.
@@ -219,7 +223,7 @@ impl Transaction {
             }
             let waited = self.acts_on_newest() && waits != self.waits_granted();
             if waited || scan.is_behind() {
-                // NEWEST-2: the rest of the range may have changed meanwhile.
+                // The rest of the range may have changed meanwhile (NEWEST-2).
                 let next = successor(scan.key());
                 run.end(Some(&next))?;
                 let rest = KeyRange::new(&next, range.end);
@@ -242,8 +246,8 @@ impl Transaction {
         scan.state().unwrap_or_else(|| if created { Csn::ZERO } else { self.snapshot() })
     }
 
-    /// Deletes the row at which a scan stands, if it is chosen. Returns whether it is deleted;
-    /// `None` if another transaction has deleted it already.
+    /// Deletes the row at which a scan stands, if `choose` chooses it. Returns whether it did, or
+    /// `None` if another transaction has deleted the row already.
     fn delete_row<E: From<Error>>(
         &self,
         run: &mut RowRun<'_>,
@@ -292,7 +296,7 @@ impl Transaction {
             return Ok(Locked::Own);
         }
         if !self.acts_on_newest() {
-            // No version is newer than the snapshot: locking the row checked that.
+            // The lock request has checked that no version is newer than the snapshot.
             return Ok(Locked::Seen);
         }
         let found = self.look_up_from(table, key, None, Access::Blocking, newest)?;

@@ -2,9 +2,10 @@
 //!
 //! A lookup that would wait for a device starts the device read, and returns
 //! [`ErrorKind::WouldBlock`]. When the read ends, the waker of the transaction's [`CancelHandle`]
-//! is called. The caller then repeats the statement, and finds the block in memory. The cache may
-//! have evicted the block again, or the next lookup may need another block, so a caller that
-//! repeats too often should switch to blocking reads.
+//! is called. The caller then repeats the statement, and this lookup finds the block in memory. The
+//! repeated statement may return the same error again, because the cache has evicted the block
+//! meanwhile, or because a later lookup needs another block. So a caller should switch to blocking
+//! reads after a number of repetitions.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use spillway_base::{Csn, ErrorKind, Result, TableId};
 
 use super::{CancelHandle, Transaction};
 
-/// A statement that left a read to the device is repeated after this at the latest. If the device
-/// takes so long, its threads block.
+/// A statement that left a read to the device is repeated after this time at the latest, even if
+/// the read has not ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl CancelHandle {
@@ -33,17 +34,17 @@ impl Transaction {
     /// a device. They do so only if a waker is set ([`CancelHandle::set_waker`]) and a thread takes
     /// completed reads into memory ([`crate::TransactionManager::overlap_reads`]).
     ///
-    /// The caller may undo and repeat earlier writes of the statement that returned so, as after
-    /// [`Transaction::leave_waits`]. [`Transaction::waits_until`] says until when to wait for the
-    /// waker.
+    /// Before the caller repeats the statement, it may undo the statement's earlier writes, as
+    /// after [`Transaction::leave_waits`]. [`Transaction::waits_until`] says until when to wait for
+    /// the waker.
     pub fn leave_reads(&self, leave: bool) {
         self.leaves_reads.set(leave && self.shared().overlaps_reads());
     }
 
-    /// Reads into memory, all at once, the blocks for which [`Transaction::get`] of these keys
-    /// would wait for a device, as far as there is room. Returns how many of the keys lacked a
-    /// block. The call waits for devices itself and reports no failure: the later get returns the
-    /// same error.
+    /// Reads the blocks for which [`Transaction::get`] of these keys would wait for a device into
+    /// memory, in parallel, as far as there is room. Returns how many of the keys lacked a block.
+    /// The call itself waits for devices. It reports no failure, because a later get of the key
+    /// returns the same error.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };
         let own = |key: &&[u8]| self.writes.borrow().get(table, key).is_some();
@@ -51,8 +52,9 @@ impl Transaction {
         engine.prefetch(table, &keys, self.snapshot())
     }
 
-    /// Looks up a key at a snapshot, or its newest version, in the table and its overlays. A
-    /// version that a fold wrote counts as one of its overlay's commit ([`crate::spill`], SPILL-7).
+    /// Looks up a key's version at a snapshot, or its newest version if `snapshot` is `None`, in
+    /// the table and its overlays. A version that a fold wrote has the CSN of its overlay in the
+    /// result ([`crate::spill`], SPILL-7).
     pub(super) fn look_up(
         &self,
         table: TableId,
@@ -94,7 +96,8 @@ impl Transaction {
         overlays.resolve(&**spilled, &seen, (table, key), access, (found, value))
     }
 
-    /// Starts the read that a lookup lacks, if the lookup may return without it.
+    /// Starts the device read that a lookup needs. Returns `false` if the lookup has to wait for
+    /// the device instead.
     #[cold]
     fn begin_read(
         &self,
@@ -103,7 +106,7 @@ impl Transaction {
         key: &[u8],
         snapshot: Option<Csn>,
     ) -> Result<bool> {
-        // A transaction in a lock's queue expects its waker for the lock, and no other call.
+        // A transaction in a lock's queue expects calls of its waker for that lock only.
         let wait = self.owner.wait();
         let Some(waker) = wait.waker().filter(|_| !self.owner.has_left()) else {
             return Ok(false);

@@ -1,40 +1,42 @@
 //! Moves a snapshot forward instead of failing with a conflict.
 //!
-//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not overwrite
-//! it: its decisions rest on an older state. But if everything that it has read is the same in the
-//! newest state, its decisions hold there too. So it takes the newest state as its snapshot and
-//! continues, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
+//! Under REPEATABLE READ a transaction must not overwrite a row that is newer than its snapshot,
+//! because its decisions depend on what it has read at that snapshot. But if everything that it has
+//! read is the same in the newest state, it would decide the same there. So it takes the newest
+//! state as its snapshot and continues, as CockroachDB's transactions do (Taft et al., SIGMOD 2020,
+//! 3.4: read refreshes).
 //!
 //! - **REFRESH-1 (when).** If every key and range that the transaction has read at its snapshot is
 //!   the same in the newest state, [`Transaction::refresh`] makes the newest state its snapshot.
 //!   Otherwise it keeps the old snapshot and returns `false`. An operation that would return
 //!   [`spillway_base::ErrorKind::WriteConflict`] first tries a refresh.
-//! - **REFRESH-2 (reads).** The reads are: every key that was looked up, whether it existed or not;
-//!   the part of a range that a scan has passed, and all of it once the scan has reported its end.
-//!   The transaction's own writes do not count, nor do reads under a lock that it holds: no other
-//!   transaction can have changed those.
-//! - **REFRESH-3 (sameness).** A key is the same if it has no version after the snapshot up to the
-//!   newer state; or if it exists in both with equal bytes, or with equal values in the columns
-//!   that were read ([`Transaction::reads_columns`]); or if it exists in neither. A range is the
-//!   same if it has the same keys, each of them the same: an added or removed row is a change.
+//! - **REFRESH-2 (reads).** The reads are every key that was looked up, whether it existed or not,
+//!   and of each scanned range the part that the scan has passed, or all of it once the scan has
+//!   reported its end. Reads of the transaction's own writes do not count, and neither do reads of
+//!   rows that it has locked: no other transaction can have changed those rows.
+//! - **REFRESH-3 (sameness).** A key is the same in both states if it has no version above the
+//!   snapshot up to the newer state; if it exists in neither state; or if it exists in both, with
+//!   equal bytes or with equal values in the columns that were read
+//!   ([`Transaction::reads_columns`]). A range is the same if it has the same keys in both states,
+//!   and each key is the same.
 //! - **REFRESH-4 (bounded).** A transaction remembers at most [`READS_MAX`] keys and ranges, in at
 //!   most [`BYTES_MAX`] bytes. The bytes beyond the first [`FREE_BYTES`] are charged to the budget.
-//!   A refresh compares at most [`ROWS_MAX`] rows of ranges. Beyond these limits, or if the budget
-//!   has no room, there is no refresh.
-//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ refresh, if they may write, do not act
-//!   on the newest versions, and do not keep their snapshot by their options. SERIALIZABLE tracks
-//!   dependencies instead, and its snapshot stays.
+//!   A refresh compares at most [`ROWS_MAX`] rows of ranges. Beyond one of these limits, or if the
+//!   budget has no room, the transaction does not refresh.
+//! - **REFRESH-5 (who).** A transaction refreshes only under REPEATABLE READ, if it may write, does
+//!   not act on the newest versions, and does not keep its snapshot by its options. Under
+//!   SERIALIZABLE dependencies are tracked instead, and the snapshot stays.
 //! - **REFRESH-6 (others).** A refresh takes no row lock and no mutex, and blocks no other
 //!   transaction. Both states are registered as snapshots during the comparison.
-//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is no refresh: the scan
-//!   continues at that snapshot.
+//! - **REFRESH-7 (scans).** A transaction does not refresh while it has a scan at its snapshot
+//!   open, because the scan continues at that snapshot.
 //!
-//! A refresh is correct because the transaction holds locks on its writes. Its reads are the same
-//! at the newer state, so they could all have been made there. Its writes follow from its reads and
-//! from locked rows, whose newest versions are in the newer state.
+//! A refresh is correct for this reason: the transaction's reads are the same in the newer state,
+//! so all of them could have been made there. The transaction's writes depend on these reads and on
+//! rows that it has locked, and the newer state has the newest versions of the locked rows.
 //!
-//! The alternative, a record of the rows' bytes or of their hashes, was rejected. Both states can
-//! be read when they are compared, so the keys suffice.
+//! Rejected: to remember the bytes of the rows, or hashes of them. It would take more memory. The
+//! keys suffice, because both states can still be read when they are compared.
 
 use smallvec::SmallVec;
 use spillway_base::budget::{Charge, Use};
@@ -50,7 +52,8 @@ use crate::snapshots::Live;
 const READS_MAX: usize = 4096;
 /// The most bytes that they take.
 const BYTES_MAX: usize = 128 << 10;
-/// The bytes of them that are not charged, as for a transaction's writes ([`super::FREE_BYTES`]).
+/// The first bytes of them, which are not charged, as for a transaction's writes
+/// ([`super::FREE_BYTES`]).
 const FREE_BYTES: usize = 4 << 10;
 /// The budget is charged in steps of this many bytes.
 const CHARGE_STEP: usize = 16 << 10;
@@ -92,7 +95,7 @@ struct Read {
     table: TableId,
     columns: ColumnsRead,
     start: u32,
-    /// Where its first key ends, and a range's end key begins.
+    /// Where its key, or the first key of its range, ends, and the end of the range begins.
     middle: u32,
     end: u32,
     kind: ReadKind,
@@ -186,7 +189,7 @@ impl Reads {
 
     /// Whether this many bytes are free, or can be charged.
     fn make_room(&mut self, need: usize, charge: impl FnOnce(usize) -> Option<Charge>) -> bool {
-        // Vectors may have twice the capacity that they need.
+        // The capacity of a vector may be twice its length.
         let (need, have) = (2 * need, self.charge.as_ref().map_or(0, Charge::bytes));
         if need <= FREE_BYTES.max(have) {
             return true;
@@ -236,7 +239,7 @@ impl Transaction {
     }
 
     fn charge_reads(&self, bytes: usize) -> Option<Charge> {
-        // Reads are not worth waiting for room.
+        // Does not wait for room: without room there is only no refresh.
         self.shared().budget.try_charge(Use::Transactions, bytes).ok()
     }
 
@@ -294,7 +297,7 @@ impl Transaction {
             return same;
         }
         self.hold(Some(newer));
-        // It sees the newest version of every locked row.
+        // The new snapshot sees the newest version of every locked row.
         self.unchecked.set(false);
         Ok(true)
     }
@@ -305,7 +308,7 @@ impl Transaction {
         let mut rows = ROWS_MAX;
         for read in &reads.reads {
             if self.shared().overlays.covers(read.table) {
-                // This compares only the tables' own versions.
+                // The comparison below reads no overlays, so it does not apply to this table.
                 return Ok(false);
             }
             let engine = &**self.engine(read.table)?;
@@ -348,7 +351,7 @@ fn is_same_key(
     })
 }
 
-/// Compares at most `rows` rows, and subtracts those compared.
+/// Compares at most `rows` rows, and subtracts the number of compared rows from it.
 fn is_same_range(
     engine: &dyn Engine,
     read: &Read,

@@ -1,5 +1,5 @@
-//! A scan as a transaction sees it: the engine's rows at the snapshot, overlaid by the
-//! transaction's own writes.
+//! Scans of a transaction: the engine's rows at the snapshot, merged with the transaction's own
+//! writes, which hide the engine's rows of the same keys.
 
 use std::cmp::Ordering;
 
@@ -24,8 +24,8 @@ enum RowSource {
     Own,
 }
 
-/// A scan in progress. It lends rows in place, singly or in batches of adjacent rows; as an
-/// `Iterator` it gives owned pairs.
+/// A scan in progress. It lends rows in place, one at a time or in batches of adjacent rows. As an
+/// `Iterator` it returns copies of keys and values.
 ///
 /// The scan sees writes that the transaction makes while it is open, if their keys lie ahead of it.
 pub struct Scan<'t> {
@@ -44,7 +44,7 @@ pub struct Scan<'t> {
     started: bool,
     /// The snapshot at which it reads, if not the transaction's.
     snapshot: Option<Snapshot<'t>>,
-    /// The snapshot at which its reads are to be noted; `None` once they are noted, or if they need
+    /// The snapshot at which its reads have to be noted. `None` if they are noted already, or need
     /// not be.
     noting: Option<Csn>,
     /// Whether it counts among the scans that keep the snapshot in place.
@@ -149,7 +149,8 @@ impl<'t> Scan<'t> {
         let found = match &mut self.cursor {
             Some(cursor) if untouched && !self.ahead => {
                 let next = cursor.next(access);
-                // Between two successive rows of the engine nothing changes here.
+                // The scan goes from one row of the engine to the next, and the transaction has no
+                // writes to the table. So nothing else has to change.
                 if matches!(next, Ok(true)) && self.at == RowSource::Engine {
                     return Ok(true);
                 }
@@ -170,7 +171,7 @@ impl<'t> Scan<'t> {
         if matches!(found, Ok(1..)) {
             self.at = RowSource::Engine;
         } else if stood && let Some(key) = self.cursor.as_ref().and_then(|it| it.last_key()) {
-            // The row at which it stood is passed.
+            // The cursor has left the row at which it stood.
             self.key.clear();
             self.key.extend_from_slice(key);
             self.started = true;

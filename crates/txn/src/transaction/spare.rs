@@ -1,8 +1,9 @@
 //! A transaction that has ended, reused for the next one of the same client.
 //!
 //! A session runs transactions one after another, and each of them refers to the same shared
-//! objects. Incrementing a reference count writes to memory that all threads share. A spare
-//! transaction keeps its references, and the next transaction takes them over.
+//! objects. A new transaction would increment their reference counts, which are in memory that all
+//! threads write to. So a spare transaction keeps its references, and the next transaction takes
+//! them over.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::options::TransactionOptions;
 use crate::shared::Shared;
 
 impl Transaction {
-    /// A transaction that has ended, for others to begin in its place. `cancel` cancels their
-    /// waits.
+    /// A transaction that has ended, in whose place others can begin. `cancel` cancels the waits of
+    /// these.
     pub(crate) fn spare(shared: Arc<Shared>, cancel: &CancelHandle) -> Transaction {
         let options = TransactionOptions::new();
         let transaction = Transaction::new(shared, options, Some(cancel.0.clone()));

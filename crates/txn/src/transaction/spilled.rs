@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::spill::{Savepoint, Scratch, ScratchSet, Spill};
 
 impl Transaction {
-    /// Creates a list on disk, for the results of a statement that exceed memory.
+    /// Creates a list on disk, for intermediate results of a statement that exceed memory.
     ///
     /// # Errors
     /// As a commit.
@@ -19,7 +19,7 @@ impl Transaction {
         Scratch::new(self.open_shared()?)
     }
 
-    /// Creates a set on disk, for the same purpose.
+    /// Creates a set on disk, for intermediate results of a statement that exceed memory.
     ///
     /// # Errors
     /// As a commit.
@@ -80,7 +80,7 @@ impl Transaction {
         let Some(spill) = place.as_mut() else { return Ok(()) };
         let before = spill.mark();
         if let Err(error) = self.spill_round(spill) {
-            // The buffer still has the writes.
+            // The spill has failed, and the buffer still has the writes.
             spill.forget_since(before);
             return Err(error);
         }
@@ -138,8 +138,9 @@ impl Transaction {
         savepoint
     }
 
-    /// Declares that nothing will roll back to a savepoint any more. The call is optional, and
-    /// cheap: a transaction that spills its writes keeps them apart at each existing savepoint.
+    /// Declares that the caller will not roll back to a savepoint any more. The call is optional
+    /// and cheap. It saves layers: a transaction that spills its writes splits them at each
+    /// existing savepoint.
     pub fn release(&self, savepoint: Savepoint) {
         let mut savepoints = self.savepoints.borrow_mut();
         if let Ok(at) = savepoints.binary_search_by_key(&savepoint, |(one, _)| *one) {
@@ -163,8 +164,8 @@ impl Transaction {
         }
     }
 
-    /// The keys of a table that this transaction has written, ascending, with `None` for those that
-    /// it deleted singly.
+    /// The keys of a table that this transaction has written, ascending, each with its value, or
+    /// `None` if it was deleted by itself and not as part of a range.
     ///
     /// # Errors
     /// As [`Transaction::get`], if writes were spilled.
@@ -236,8 +237,9 @@ impl Transaction {
         Ok(Box::new(OverlayCursor::open((engine, &**spilled), cursor, keys, snapshot, seen)?))
     }
 
-    /// Before a commit: in tables with an overlay, deletes the rows of the deleted ranges one by
-    /// one (SPILL-6). Returns the version of the overlays for which this holds.
+    /// Called before a commit. In tables with an overlay, replaces deleted ranges by deletions of
+    /// their rows (SPILL-6). Returns the number of changes of the list of overlays for which this
+    /// holds.
     pub(super) fn expand_ranges(&self) -> Result<u64> {
         let overlays = &self.shared().overlays;
         let changes = overlays.changes();
@@ -248,7 +250,7 @@ impl Transaction {
         for range in ranges {
             let newest = self.shared().snapshots.take(|| self.shared().newest());
             let keys = KeyRange::new(&range.start, range.end.as_deref());
-            // The rows are locked, so their newest versions are still the deleted ones.
+            // The rows are locked, so their newest versions are those that were deleted.
             let mut cursor = self.cursor(range.table, keys, Direction::Forward, newest.csn())?;
             let mut own = Vec::new();
             while cursor.next(Access::Blocking)? {
@@ -264,7 +266,8 @@ impl Transaction {
         Ok(changes)
     }
 
-    /// Checks that no overlay was added that a deleted range of this commit may cover (SPILL-6).
+    /// Checks that no overlay was attached since `changes` to a table with a deleted range of this
+    /// commit (SPILL-6).
     pub(super) fn check_ranges(&self, changes: u64) -> Result<()> {
         let overlays = &self.shared().overlays;
         if self.writes.borrow().ranges() == 0 || overlays.changes() == changes {
