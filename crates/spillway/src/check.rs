@@ -13,7 +13,7 @@ use crate::log_home;
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// Tables with data files, and those of the memory engine's last checkpoint.
+    /// Tables with data files, and tables of the memory engine's last checkpoint.
     pub tables: u64,
     /// Extents read.
     pub extents: u64,
@@ -36,7 +36,7 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and any other error
-/// that prevented the check. The report has the errors found.
+/// that prevented the check. The errors that the check finds are in the report.
 pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
     check_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path.as_ref(), progress)
 }

@@ -36,13 +36,13 @@ use crate::transaction::{Spare, Table, Transaction};
 
 /// The interval between two checks whether the log can be cut.
 const LOG_CARE: Duration = Duration::from_millis(500);
-/// The pause before the folder of spilled writes checks again whether readers or the log still
-/// block it.
+/// The pause before the thread that folds spilled writes checks again whether it may continue: it
+/// may have to wait for readers to end or for the log to be flushed.
 const FOLD_NAP: Duration = Duration::from_millis(10);
 /// The pause between two checks of a thread that waits until commits are in data files.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
-/// The cores that share one read queue. Each read takes a system call, and those of one queue run
-/// one after another.
+/// The cores that share one read queue. Each read takes a system call, and the calls of one queue
+/// run one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
 /// A database: tables, and transactions over them. Cheap to clone; clones share it.
@@ -84,8 +84,8 @@ impl Database {
         Database::open_in(disk, path.as_ref(), settings, false)
     }
 
-    /// Opens a database. With `tries`, the measured speed of its disk determines the number of
-    /// lanes of its log.
+    /// Opens a database. With `tries`, and without a setting, the measured speed of its disk
+    /// determines the number of lanes of its log.
     fn open_in(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -184,7 +184,7 @@ impl Database {
             while !*stop {
                 care.changed.wait_for(&mut stop, LOG_CARE);
                 if !*stop {
-                    // The manager keeps a failure and reports it to every commit.
+                    // The result is ignored: the manager reports a failure to every commit.
                     let _ = manager.truncate_log();
                 }
             }
@@ -193,7 +193,7 @@ impl Database {
         let folder = thread::spawn("fold", move || {
             let mut stop = care.stop.lock();
             while !*stop {
-                // A failed step is retried. The manager or the engine keeps the failure.
+                // A failed step is retried. Commits get the failure from the manager or the engine.
                 let step = || (manager.fold_step(), spillway_base::clock::now());
                 let began = spillway_base::clock::now();
                 let (worked, ended) = spillway_base::lock::MutexGuard::unlocked(&mut stop, step);
@@ -201,7 +201,7 @@ impl Database {
                     break;
                 }
                 let nap = match worked {
-                    // A step delays commits, so steps take at most half of the time.
+                    // A step delays commits, so the thread pauses for as long as the step took.
                     Ok(true) => ended.saturating_sub(began),
                     _ if manager.overlays() > 0 => FOLD_NAP,
                     _ => LOG_CARE,
@@ -222,15 +222,15 @@ impl Database {
         Transaction::new(self.0.manager.begin(options), self.0.clone())
     }
 
-    /// An ended transaction from which the first transaction of a client starts; each transaction
-    /// then leaves one for the next. `cancel` cancels the waits of all of them.
+    /// An ended transaction, which the first transaction of a client reuses. Each transaction then
+    /// leaves itself to the next one. `cancel` cancels the waits of all of them.
     #[must_use]
     pub fn spare(&self, cancel: &CancelHandle) -> Spare {
         Spare::new(self.0.manager.spare(cancel), self.0.clone())
     }
 
-    /// Reads a key into `value` in a transaction of its own, with these options; returns whether it
-    /// exists. This is cheaper than starting a transaction.
+    /// Reads a key into `value` in a transaction of its own, with these options. Returns whether
+    /// the key exists. This is cheaper than starting a transaction.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
@@ -245,8 +245,8 @@ impl Database {
         self.0.manager.get(options, table, key, value)
     }
 
-    /// As [`Database::get`], if that needs no transaction and no device. `None` if it does, or if
-    /// it would not see the commit `since`.
+    /// As [`Database::get`], if the read needs neither a transaction nor a device. Returns `None`
+    /// if it needs one of these, or if it would not see the commit `since`.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
@@ -273,33 +273,35 @@ impl Database {
             .map_or_else(RangeEstimate::default, |engine| engine.estimate(table, range))
     }
 
-    /// Makes flushes and compactions rewrite a table's values when they move them anyway, once the
-    /// commit `since` is durable; `None` stops that. [`spillway_base::engine`], E11, states the
-    /// guarantees. Closing the database ends it.
+    /// From the moment when the commit `since` is durable, makes memtable flushes and compactions
+    /// pass those values of a table through `rewrite` that they write anew anyway. `None` ends
+    /// this, and so does closing the database. [`spillway_base::engine`], E11, states the
+    /// guarantees.
     pub fn set_rewrite(&self, table: Table, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         if let Some(engine) = self.0.engine(table) {
             engine.set_rewrite(table, since, rewrite);
         }
     }
 
-    /// Makes later reads return values of a table only in the form in which they are stored then
-    /// (E11). Call it when no value is stored in an earlier form any more, before forgetting how to
-    /// read that form.
+    /// Makes later reads return the values of a table only in the form in which they are stored at
+    /// the call (E11), and no copies in an earlier form. Call it once no value is stored in an
+    /// earlier form any more, before the caller forgets how to read that form.
     pub fn forget_forms(&self, table: Table) {
         if let Some(engine) = self.0.engine(table) {
             engine.forget_forms(table);
         }
     }
 
-    /// The commit at which the oldest open transaction or scan reads; if none is open, the newest
-    /// durable one. No reader needs versions of rows that were replaced at or before it.
+    /// The CSN at which the oldest open transaction or scan reads. If none is open, it is that of
+    /// the newest durable commit. No reader needs a version of a row that was replaced at or below
+    /// this CSN.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         self.0.manager.oldest_snapshot()
     }
 
-    /// The snapshots of open transactions, the oldest first. The oldest holds back the collection
-    /// of row versions.
+    /// The snapshots of open transactions, the oldest first. The oldest one holds back the removal
+    /// of old row versions.
     #[must_use]
     pub fn readers(&self) -> Vec<LiveSnapshot> {
         self.0.manager.readers()
@@ -329,27 +331,29 @@ impl Database {
         self.0.tiered.status()
     }
 
-    /// The space of each table on the devices: keys and values, blocks that are no longer needed,
-    /// ends of slots.
+    /// The space of each table on the devices, divided into keys and values, blocks that are no
+    /// longer needed, and unused ends of slots.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
         self.0.tiered.space()
     }
 
-    /// Everything in the tables: sub-tables, memtables, levels, slices; and the newest compactions.
+    /// A description of the tiered engine: its sub-tables, memtables, levels and slices, and the
+    /// newest compactions.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         self.0.tiered.inspect()
     }
 
-    /// Everything in the memory engine: tables, log segments with their rows, the last checkpoint.
+    /// A description of the memory engine: its tables, the log segments with their rows, and the
+    /// last checkpoint.
     #[must_use]
     pub fn inspect_memory(&self) -> MemoryInspection {
         self.0.memory.inspect()
     }
 
-    /// The most memory that [`Database::inspect`] and [`Database::inspect_memory`] take, in bytes;
-    /// [`Inspection::bytes`] and [`MemoryInspection::bytes`] are what they have taken.
+    /// The most memory that [`Database::inspect`] and [`Database::inspect_memory`] take, in bytes.
+    /// [`Inspection::bytes`] and [`MemoryInspection::bytes`] tell how much they have taken.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         self.0.tiered.inspection_bytes() + self.0.memory.inspection_bytes()
@@ -385,7 +389,7 @@ impl Database {
         metrics
     }
 
-    /// An error if writes are no longer accepted, with the reason.
+    /// Fails if writes are no longer accepted. The error has the reason.
     ///
     /// # Errors
     /// [`crate::ErrorKind::WritesStopped`], or the failure of the background work.
@@ -393,8 +397,8 @@ impl Database {
         self.0.manager.health()
     }
 
-    /// Does one piece of background work on the calling thread; `false` if there was none. For
-    /// databases that were opened without background threads.
+    /// Does one piece of background work on the calling thread. Returns `false` if there was none.
+    /// It is for databases that were opened without background threads.
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`],
@@ -412,31 +416,32 @@ impl Database {
             return Ok(true);
         }
         if self.0.manager.overlays() > 0 {
-            // A fold ends when its writes are in the log.
+            // The next step of a fold may need the writes of this step to be durable.
             self.0.manager.flush()?;
             return self.0.manager.fold_step();
         }
         Ok(false)
     }
 
-    /// Writes committed and not yet durable data to the log, unless another thread does so already.
-    /// For a thread with nothing else to do and commits in flight ([`crate::CommitFuture::then`]).
-    /// `false` if there was nothing to do.
+    /// Flushes the log for commits that are not durable yet, unless other threads do so already. It
+    /// is for a thread that has nothing else to do and commits in progress
+    /// ([`crate::CommitFuture::then`]). Returns `false` if there was nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.manager.lead_flush()
     }
 
-    /// From now on suspends statements that need a device, if their transactions allow it
-    /// ([`spillway_txn::Transaction::leave_reads`]). Returns the descriptors that become readable
-    /// when some of their reads are done; the caller must then call [`Database::end_reads`], each
-    /// time. Empty if the system has no such mechanism.
+    /// From now on, lookups that need a device return instead of waiting for it, if their
+    /// transactions allow that ([`spillway_txn::Transaction::leave_reads`]). Returns file
+    /// descriptors that become readable when reads have completed. Each time one becomes readable,
+    /// the caller must call [`Database::end_reads`]. The result is empty if the system does not
+    /// support asynchronous reads.
     #[must_use]
     pub fn overlap_reads(&self) -> Vec<OwnedFd> {
         self.0.manager.overlap_reads()
     }
 
-    /// The first folder with data files whose reads cannot bypass the system's page cache although
-    /// [`Settings::direct_reads`] asks for it. They go through it.
+    /// The first folder of data files in which reads cannot bypass the system's page cache,
+    /// although [`Settings::direct_reads`] asks for it. Reads in that folder use the page cache.
     #[must_use]
     pub fn refuses_direct_reads(&self) -> Option<PathBuf> {
         let data = data_dir(&self.0.path);
@@ -452,8 +457,8 @@ impl Database {
         self.0.manager.keeps_reads()
     }
 
-    /// Submits reads of suspended statements to their device. `false` if it takes some only later:
-    /// call again soon.
+    /// Submits reads of suspended statements to their device. Returns `false` if the device has not
+    /// taken all of them, and the caller must call this again soon.
     pub fn submit_reads(&self) -> bool {
         self.0.manager.submit_reads()
     }
@@ -463,7 +468,8 @@ impl Database {
         self.0.manager.end_reads();
     }
 
-    /// Writes everything in memory to data files.
+    /// Makes all commits durable, and lets each engine write them to its own files: the tiered
+    /// engine writes all memtables to data files, and the memory engine takes a checkpoint.
     ///
     /// # Errors
     /// As [`Database::run_background_job`].
@@ -474,10 +480,10 @@ impl Database {
         self.0.manager.truncate_log()
     }
 
-    /// Writes everything that was committed before the call to data files, and records that.
-    /// Recovery never reads those commits from the log again, and the data files keep the present
-    /// form of the values (`spillway_base::engine`, E6, E11). It waits until flushes have written
-    /// those commits. Later commits do not prolong the wait.
+    /// Waits until everything that was committed before the call is in the engines' own files, and
+    /// recorded there. Recovery never reads those commits from the log again, and the files have
+    /// the present form of the values (`spillway_base::engine`, E6, E11). Later commits do not
+    /// prolong the wait.
     ///
     /// # Errors
     /// As [`Database::run_background_job`].
@@ -491,7 +497,8 @@ impl Database {
             if engines.clone().all(|engine| engine.persisted() >= until) {
                 return engines.try_for_each(|engine| engine.record_persisted(until));
             }
-            // A memtable has later commits that are not durable yet.
+            // A memtable also has later commits that are not durable yet, so it cannot be flushed
+            // yet.
             thread::blocking(|| Clock::system().sleep(PERSIST_NAP));
         }
     }
@@ -526,7 +533,7 @@ fn open_memory(
     budget: &Budget,
 ) -> Result<MemoryEngine> {
     let dir = memory_dir(path);
-    // With a small log, fewer bytes of kept segments may be left too.
+    // With a small log, fewer bytes of kept segments may be without live rows, too.
     let defaults = MemorySettings::default();
     let space_rest = defaults.space_rest.min(settings.log_bytes_max);
     let settings = MemorySettings {
@@ -568,7 +575,7 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
         defaults.level0_share = 0.0;
     }
     if !settings.has(Mechanism::EvenLevel0) {
-        // The numbers that performed well without it.
+        // The numbers with which Level0 performed well without this mechanism.
         (defaults.level0_target, defaults.level0_limit) = (12, 40);
     }
     if !settings.has(Mechanism::RowCache) {

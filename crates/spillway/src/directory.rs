@@ -1,7 +1,8 @@
 //! The directory of tables: a table that maps names to numbers.
 //!
-//! A row maps a table's name to its number (u32, little-endian). One more row, with the empty name,
-//! has the largest reserved number.
+//! The key of a row is a table's name, and its value the table's number (u32, little-endian). One
+//! more row, with the empty name, has the largest number that was reserved ([`Numbers`]), in the
+//! same form.
 
 use spillway_base::codec::Reader;
 use spillway_base::lock::Mutex;
@@ -29,8 +30,8 @@ pub(crate) fn encode(table: TableId) -> [u8; 4] {
 }
 
 /// Assigns numbers to new tables. A number is never assigned twice, even after a crash. Numbers are
-/// reserved in blocks, by separate transactions, so that concurrent creations of tables do not
-/// conflict over a row.
+/// reserved in blocks, by transactions of their own, so that transactions which create tables at
+/// the same time do not conflict over the row of the reserved number.
 pub(crate) struct Numbers(Mutex<Block>);
 
 struct Block {
@@ -51,7 +52,8 @@ impl Numbers {
         let mut block = self.0.lock();
         if block.next > block.reserved {
             let reserved = block.reserved + BLOCK;
-            // TRUNCATE needs a number, even on a full disk.
+            // A TRUNCATE needs a new number, also on a full disk, so this commit may use the
+            // reserve.
             let txn = manager.begin(TransactionOptions::new().frees(Frees::Tables));
             txn.put(DIRECTORY, RESERVED, &reserved.to_le_bytes())?;
             txn.commit().wait()?;

@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each takes any bytes, passes them to a decoder with a valid checksum,
-//! and checks that what the decoder accepts is encoded unchanged.
+//! Entry points for fuzzing. Each adds a valid checksum to any bytes and passes them to a decoder.
+//! If the decoder accepts them, it checks that the result is encoded to the same bytes.
 
 use crate::backup::fuzz as backup;
 use crate::log_home::fuzz as log_home;

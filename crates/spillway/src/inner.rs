@@ -18,9 +18,9 @@ use crate::settings::Settings;
 /// The threads and locks of an open database.
 pub(crate) struct Running {
     pub(crate) background: Vec<Box<dyn BackgroundThreads>>,
-    /// Threads that stop on request.
+    /// The threads that end once `Care::stop` is set.
     pub(crate) care: Vec<thread::JoinHandle<()>>,
-    /// The locks of the data folder, and of the log's folder if that is elsewhere.
+    /// The locks of the database's folder, and of the log's folder if that is elsewhere.
     pub(crate) locks: Vec<Box<dyn DiskLock>>,
 }
 
@@ -35,7 +35,8 @@ pub(crate) struct Care {
 pub(crate) struct Inner {
     pub(crate) manager: TransactionManager,
     pub(crate) numbers: Numbers,
-    /// All engines. Features of only one engine are called on that engine.
+    /// All engines. The functions that only one kind of engine has are called on `tiered` or
+    /// `memory`.
     pub(crate) engines: Vec<Arc<dyn ManagedEngine>>,
     pub(crate) tiered: TieredEngine,
     pub(crate) memory: MemoryEngine,
@@ -57,7 +58,7 @@ impl Inner {
         self.engines.iter().find(|engine| Some(engine.kind()) == table.engine())
     }
 
-    /// Prevents a close while the caller works on the folder.
+    /// Keeps the database from being closed completely while the caller works on the folder.
     pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
         let closed = self.closed.read();
         if *closed {
@@ -66,7 +67,7 @@ impl Inner {
         Ok(closed)
     }
 
-    /// Its own folders: of the database, of its log, and of its tiers.
+    /// The folders of the database: its own, that of its log, and those of its tiers.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let tiers = self.settings.tiers.iter().map(|tier| tier.dir.clone());
         [self.path.clone(), self.log_dir.clone()].into_iter().chain(tiers).collect()
@@ -77,7 +78,7 @@ impl Inner {
         self.settings.log_segment_bytes
     }
 
-    /// Fails once a close has begun. For work that uses the folder for long.
+    /// Fails once a close has begun. Long work on the folder calls it between its steps.
     pub(crate) fn check_open(&self) -> Result<()> {
         let closing = *self.care.stop.lock();
         if closing {
@@ -95,12 +96,12 @@ impl Inner {
             let mut running = self.running.lock();
             (std::mem::take(&mut running.background), std::mem::take(&mut running.care))
         };
-        // Otherwise threads that wait for room in memory would do the work of the threads that have
-        // ended.
+        // The engines are closed before their threads end. Otherwise threads that wait for room in
+        // memory would do the work of the background threads that have ended.
         self.engines.iter().for_each(|engine| engine.close());
         drop(background);
         for care in care {
-            // A panic in it has been reported by the panic hook.
+            // The result is ignored: if the thread panicked, the panic hook has reported it.
             let _ = care.join();
         }
         *self.closed.write() = true;
@@ -111,8 +112,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A failure loses nothing: every acknowledged commit is durable already, and the next
-        // opening reads the log.
+        // The result is ignored. A failure loses no acknowledged commit: the next opening reads the
+        // log.
         let _ = self.close();
     }
 }

@@ -51,7 +51,7 @@ impl ClosedFolder {
         Ok(ClosedFolder { disk, offline, memory: memory_dir(path), log, _lock: lock })
     }
 
-    /// Describes its data files. Rows that only the log has are not included.
+    /// Describes its data files. Rows that are only in the log are not included.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         self.offline.as_ref().map(Offline::inspect).unwrap_or_default()
@@ -88,9 +88,9 @@ impl ClosedFolder {
         Ok(names)
     }
 
-    /// The rows of a table, from data files and log. They include commits that were in progress
-    /// when the database ended; an opening may discard those. All rows are held in memory, so use
-    /// it only for small tables such as the directory.
+    /// The rows of a table, from data files and log. They include the writes of commits that were
+    /// in progress when the database ended, and that an opening may discard. All rows are held in
+    /// memory, so use it only for small tables such as the directory.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`];

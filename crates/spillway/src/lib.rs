@@ -1,8 +1,8 @@
 //! An embeddable, transactional, ordered key-value database for load that arrives as a wave.
 //!
-//! A [`Database`] is a folder. It holds tables, which are ordered key spaces, and transactions over
-//! any number of them. A commit is durable when its future resolves. Acknowledged commits are never
-//! lost, and no reader sees a part of a transaction.
+//! A [`Database`] is a folder with tables, which are ordered key spaces. A transaction reads and
+//! writes any number of them. A commit is durable when its future resolves, unless the transaction
+//! asks for less. Acknowledged commits are never lost, and no reader sees a part of a transaction.
 //!
 //! ```
 //! use spillway::{Database, Direction, EngineKind, KeyRange, Settings, TransactionOptions};

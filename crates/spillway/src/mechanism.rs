@@ -1,8 +1,8 @@
 //! The optimisations that a benchmark can switch off.
 //!
-//! The switches exist in builds with the cargo feature `ablation`, which `spillway-bench` and the
-//! servers of `scripts/bench-*` are built with, and in this crate's tests. Other builds have no
-//! `Settings::without`, and `Settings::has` is the constant `true`.
+//! The switches exist only in builds with the cargo feature `ablation`, and in this crate's tests.
+//! `spillway-bench` and the servers of `scripts/bench-*` are built with that feature. Other builds
+//! have no `Settings::without`, and `Settings::has` is always `true` there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ use spillway_base::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// Slows writers before memory is used up, if flushes and compactions are behind.
+    /// Slows writers before memory is used up, if memtable flushes and compactions are behind.
     Throttle,
     /// Derives the number and size of a table's Level0 units from how much it is read and written.
     DynamicLevel0,
     /// Lets Level0 of a written table hold a share of the data below it.
     LargeLevel0,
-    /// Compacts Level0 in parts of about one size, wherever its sub-levels end, and merges within
-    /// it so that the room lasts long.
+    /// Compacts Level0 in parts of about equal size, wherever its sub-levels end, and merges within
+    /// Level0 so that it has room for many memtables.
     EvenLevel0,
     /// Merges sub-levels of Level0 with each other.
     IntraLevel0,
@@ -29,45 +29,49 @@ pub enum Mechanism {
     DeletionCompactions,
     /// Merges extents of Level2 that are mostly dead.
     SelfMajors,
-    /// Flushes a memtable that shares keys with little of Level1 straight there.
+    /// Flushes a memtable directly to Level1 if few keys of Level1 lie among its keys.
     StraightFlush,
-    /// Lets compactions reuse slices and blocks that they need not change.
+    /// Lets compactions reuse the slices and blocks that they need not change.
     Reuse,
     /// Pauses compactions while the debt is small, so that they do not disturb other work.
     Pacing,
-    /// Counts how often extents are read, for compactions and moves between devices.
+    /// Counts how often extents are read. Compactions and moves between devices use the counts.
     Temperature,
     /// Lets scans skip ranges of deleted keys that an earlier scan has found empty.
     Gaps,
-    /// Splits a table that is written more than others, until there is work for all cores.
+    /// Splits a table that is written more than others into sub-tables, until there is work for all
+    /// cores.
     HotSplits,
-    /// Caches often-read rows by themselves.
+    /// Caches often-read rows in a cache of their own, beside the cache of blocks.
     RowCache,
-    /// Sets the row cache's share of memory by its worth. Without it, the share is fixed.
+    /// Adapts the row cache's share of memory to the worth of its rows. Without it, the share is
+    /// fixed.
     AdaptiveShare,
-    /// Lets the row cache consider only a sample of the rows while hardly any row is found there.
+    /// Lets the row cache take in only a sample of the rows while hardly any lookup finds its row
+    /// there.
     RowSample,
     /// Reads a single row without a transaction and without a registered snapshot.
     Recall,
     /// Keeps cached blocks in large pages of the system, if memory is plenty.
     LargePages,
-    /// Reads only the needed part of a block for a get that misses, if the block would only evict
-    /// others.
+    /// Reads only the needed part of an uncached block for a get, if the whole block would only
+    /// evict other blocks from the cache.
     PartReads,
     /// Makes blocks of Level0 and Level1 half as large as those of Level2.
     SmallBlocks,
-    /// Lets a scan read a block of a run only when it has come to a key that a range filter
-    /// announces.
+    /// Lets a scan put off the read of a run's block until it comes to a key that the block's range
+    /// filter announces.
     RangeFilters,
-    /// Reads blocks before a scan comes to them.
+    /// Reads blocks before a scan needs them.
     ReadAhead,
-    /// Suspends statements that need a device while it reads, instead of blocking their threads.
+    /// Suspends a statement while a device reads for it, instead of blocking the statement's
+    /// thread.
     OverlappedReads,
-    /// Submits reads of suspended statements to their device several at once.
+    /// Submits several reads of suspended statements to their device with one system call.
     GatheredReads,
-    /// Lets a statement that needs a device wait for it if a server has nothing else to do.
+    /// Lets a statement's thread wait for the device if the server has nothing else to do.
     LoneWaits,
-    /// Reads an index alone, without its rows, if it has all that a query reads.
+    /// Reads an index without the table's rows, if the index has all columns that a query reads.
     IndexOnly,
     /// Passes adjacent rows to queries in batches, and counts them without reading them.
     RowBatches,
@@ -75,27 +79,29 @@ pub enum Mechanism {
     RowFields,
     /// Runs a statement that is one lookup of a row in memory on a shorter path.
     PointReads,
-    /// Reads rows that a query looks up one after the other from their device several at once.
+    /// Reads several of the rows that a query looks up one after the other from their device in
+    /// parallel.
     LookupBatches,
-    /// Lets a server's worker that has several short statements send their responses together.
-    /// Without it, a separate call sends each response.
+    /// Lets a server's worker that has several short statements send their responses with one
+    /// system call. Without it, each response takes a call of its own.
     AnswerBatches,
     /// Dedicates a server's worker to a local TCP client that sends one brief statement after the
     /// other, as long as there are few such clients.
     StickyWorkers,
-    /// Moves such a worker to the core on which its client runs.
+    /// Moves a dedicated worker (`StickyWorkers`) to the core on which its client runs.
     FollowedClients,
     /// Rewrites the rows of a table with many schema versions in the newest version, while the
     /// table is in use.
     RowRefresh,
     /// Searches blocks by nodes over their keys, instead of by binary search.
     BlockNodes,
-    /// Searches those nodes with vector instructions.
+    /// Searches the nodes over a block's keys (`BlockNodes`) with vector instructions.
     Simd,
-    /// Caches the block index and the filters of extents that a flush or compaction writes, before
-    /// readers need them.
+    /// Puts the block index and the filters of an extent into the cache when a memtable flush or
+    /// compaction writes the extent, before readers need them.
     WarmTables,
-    /// Lets flushes and compactions read ahead and write behind while they merge.
+    /// Lets memtable flushes and compactions read ahead, and write in the background, while they
+    /// merge.
     OverlappedCompactions,
 }
 
@@ -142,7 +148,7 @@ impl Mechanism {
         Mechanism::OverlappedCompactions,
     ];
 
-    /// Its name, as it is parsed.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

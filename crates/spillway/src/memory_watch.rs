@@ -1,21 +1,22 @@
 //! Charges the process's uncounted memory to its budget.
 //!
-//! Most memory is charged by its user, before it is allocated. The rest cannot be counted: ends of
-//! the allocator's pages, pages that the allocator has not returned yet, stacks, small allocations.
-//! The watch reads the resident memory of the process, and charges the amount beyond all other
-//! charges as [`Use::Other`]. So caches evict for it, and requests that would need more are
-//! refused.
+//! Most memory is charged by its user, before it is allocated. The rest is charged by no user:
+//! unused ends of the allocator's pages, pages that the allocator has not returned to the system,
+//! stacks, and small allocations. The watch reads the resident memory of the process, and charges
+//! what exceeds the charges of all users as [`Use::Other`]. So caches evict as much, and requests
+//! for which the budget has no room are refused.
 //!
-//! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not
-//!   charged: code, stacks and small pieces take that much with any budget.
+//! - **WATCH-1 (fixed part).** The first [`FIXED_BYTES`] of resident memory beyond the charges are
+//!   not charged: code, stacks and small allocations take that much with any budget.
 //! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
-//!   first asks the allocator to return free memory, and charges the rest. While the watch has a
-//!   charge, it does the same when other users need memory ([`GiveWay`]).
+//!   first asks the allocator to return free memory to the system, and charges what then exceeds
+//!   the charges. While the watch has a charge, it does the same when another user needs memory
+//!   ([`GiveWay`]).
 //! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. A process whose
 //!   uncharged memory grows beyond that still serves requests.
 //!
-//! Rejected: counting in the allocator. Each allocation would touch a counter, and memory that the
-//! allocator holds free would not be counted.
+//! Rejected: to count allocations in the allocator. Each allocation would write to a counter, and
+//! the free memory that the allocator keeps, which is resident too, would not be counted.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -34,9 +35,9 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// While less than this fraction of the budget is left, the allocator is asked for free memory
 /// (WATCH-2).
 const LEFT_SHARE: usize = 4;
-/// The least time between two releases of free memory that others cause.
+/// The least time between two releases of free memory for other users.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
-/// Resident memory past the charges that is not charged (WATCH-1).
+/// The resident memory beyond the charges that is not charged (WATCH-1).
 const FIXED_BYTES: usize = 40 << 20;
 /// The fraction of the budget that the watch charges at most (WATCH-3).
 const SHARE_MAX: usize = 2;
@@ -75,7 +76,7 @@ impl Drop for MemoryWatch {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // The panic hook has reported a panic in it.
+            // The result is ignored: if the thread panicked, the panic hook has reported it.
             let _ = thread.join();
         }
     }
@@ -90,11 +91,11 @@ struct Process {
 struct Watched {
     budget: Budget,
     process: Process,
-    /// The resident memory past the charges. Its lock is held while the charge grows and the budget
-    /// asks other users for memory. The budget asks this user as well, and so that call only tries
-    /// the lock.
+    /// The watch's charge. While it grows, its lock is held, and the budget asks other users for
+    /// memory. The budget may also ask this user, on the same thread, so [`GiveWay::give_way`] only
+    /// tries the lock.
     charge: Mutex<Charge>,
-    /// When the allocator was last asked.
+    /// When the allocator last released memory for another user.
     released: Mutex<Option<Duration>>,
 }
 
@@ -108,7 +109,7 @@ impl Watched {
         watched
     }
 
-    /// The resident memory past the charges of others and the fixed part.
+    /// The resident memory beyond the charges of other users and the fixed part.
     fn past(&self, own: &Charge) -> Option<usize> {
         let resident = (self.process.resident)()?;
         let charged = self.budget.used().saturating_sub(own.bytes());
@@ -134,7 +135,7 @@ impl GiveWay for Watched {
     }
 
     fn give_way(&self, _: usize) -> usize {
-        // The charge is growing, or another call releases memory already.
+        // The lock is taken if the charge is growing, or if another call releases memory already.
         let Some(mut charge) = self.charge.try_lock() else { return 0 };
         let mut released = self.released.lock();
         let lately = |at: Duration| clock::now().saturating_sub(at) < RELEASE_INTERVAL;

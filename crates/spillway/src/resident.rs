@@ -8,7 +8,8 @@ const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 /// The bytes of this process that are in memory and that no file backs; `None` if the system does
 /// not report them.
 pub(crate) fn resident_anonymous() -> Option<usize> {
-    // Pages in all, resident pages, and those of them that files back or others share.
+    // The first three numbers are: all pages, the resident pages, and the resident pages that are
+    // backed by files or shared.
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = text.split_whitespace().skip(1).map(str::parse::<usize>);
     let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);

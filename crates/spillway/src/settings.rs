@@ -9,15 +9,16 @@ use spillway_txn::{Durability, LOCK_WAIT};
 
 use crate::mechanism::Mechanism;
 
-/// Settings of a database. Memory and cores are enough to run well; the rest has defaults that
-/// follow.
+/// Settings of a database. Memory and cores are enough to run well. The other settings have
+/// defaults.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The one memory budget, in bytes: memtables, caches, open transactions, connections.
+    /// The memory budget in bytes, for everything: memtables, caches, rows of the memory engine,
+    /// open transactions, connections.
     pub memory_bytes: usize,
-    /// Estimated bytes of one transaction's writes that are kept in memory. The rest is spilled to
-    /// data files until the commit. `None` for a sixteenth of the memory.
+    /// The estimated bytes of writes that a transaction keeps in memory. It spills further writes
+    /// to data files. `None` for a sixteenth of the memory.
     pub transaction_bytes_max: Option<usize>,
     /// Cores to use for background work.
     pub cores: usize,
@@ -36,7 +37,8 @@ pub struct Settings {
     pub log_lanes: Option<usize>,
     /// Threads that read the log back at an opening.
     pub recovery_threads: usize,
-    /// Bytes of log past which the engines are asked to flush the commits that it holds.
+    /// If the log has more bytes than this, the engines are asked to write the oldest commits in it
+    /// to their own files.
     pub log_bytes_max: u64,
     /// Whether background work runs on threads of the database. Without them, as in a simulation,
     /// the caller runs [`crate::Database::run_background_job`].
@@ -45,46 +47,46 @@ pub struct Settings {
     #[cfg(any(test, feature = "ablation"))]
     pub without: Vec<Mechanism>,
     /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`].
-    /// The data folder is the `ssd` unless another is given. Level0 and Level1, which are written
-    /// often, are on the fastest, and Level2, which has nearly all data, on the slowest; if a
-    /// device is full, its data goes to another. A folder that is no longer given is used until it
-    /// is empty.
+    /// The data folder counts as `ssd` unless another folder is given as `ssd`. Level0 and Level1,
+    /// which are written often, are on the fastest device. Level2, which has nearly all data, is on
+    /// the slowest. If a device is full, its data goes to another. A folder that is no longer given
+    /// is used until it is empty.
     pub tiers: Vec<Tier>,
     /// Compression of recently written data: Level0 and Level1.
     pub hot_compression: Compression,
     /// Compression of all other data: Level2.
     pub cold_compression: Compression,
-    /// The ceiling on space amplification, between 1.1 and 10: bytes that a table's extents may
-    /// take for each byte in use in Level2, which has about one version of each row; six memtables
-    /// more are allowed. Of what is over 1, a quarter may be dead in Level2, where compactions
-    /// merge extents ([`CompactionKind::SelfMajor`]), and the rest may be newer versions above it,
-    /// which go down sooner. A value nearer to 1 takes less space, and writes several times as
-    /// much. From 2 on, the size of the levels above Level2 is chosen for speed, and more may be
-    /// dead.
+    /// The ceiling on space amplification, between 1.1 and 10: the bytes that a table's extents may
+    /// take for each byte in use in Level2, which has about one version of each row. The size of
+    /// six memtables is allowed in addition. Of the part above 1, a quarter may be dead blocks in
+    /// Level2, where compactions merge extents ([`CompactionKind::SelfMajor`]); the rest may be
+    /// newer versions in the levels above. A value nearer to 1 takes less space, and writes several
+    /// times as much, because compactions move versions down sooner. From 2 on, the size of the
+    /// levels above Level2 is chosen for speed, and more of Level2 may be dead.
     pub space_max: f64,
     /// The kinds of compactions to choose first if several are due (X-Engine, section 3.3.3). The
-    /// others of [`CompactionKind::ORDER`] follow, in that order. Compactions without which writers
-    /// would soon be slowed always come first.
+    /// kinds of [`CompactionKind::ORDER`] that it does not name follow, in that order. A compaction
+    /// without which writers would soon be slowed comes before all of them.
     pub compaction_order: Vec<CompactionKind>,
-    /// The number of deleted rows in 2 MB from which a compaction removes them, if they are a
-    /// quarter of the rows there: at least 1. A lower number frees space sooner and writes more.
+    /// A compaction removes deleted rows where 2 MB have at least this many of them, if they are a
+    /// quarter of the rows there. At least 1. A lower number frees space sooner and writes more.
     pub deletions_min: u64,
-    /// Time without writes to a table after which everything above Level2 is compressed as Level2
+    /// Once a table was not written to for this time, its data above Level2 is compressed as Level2
     /// is. [`Duration::MAX`] for never.
     pub settle_after: Duration,
-    /// Whether flushes and compactions merge everything a second time in another way and compare
-    /// the results byte by byte, for about three times the processor time. Use it when you change
-    /// merging or distrust a machine. `tiered_checked_merges_total` counts the merges that agree,
-    /// `tiered_refused_merges_total` those that do not; the status of a table shows the last of
-    /// those.
+    /// Whether memtable flushes and compactions merge everything a second time in another way and
+    /// compare the results byte by byte. This takes about three times the processor time. Use it
+    /// when you change merging or distrust a machine. `tiered_checked_merges_total` counts the
+    /// merges whose results agree, and `tiered_refused_merges_total` the others. The status of a
+    /// table shows its last refused merge.
     pub check_merges: bool,
     /// Whether reads of data files bypass the system's page cache, if the file system can. Data is
-    /// then in memory once, within the budget, and a read that needs its device takes half of the
-    /// system time. Without it the system caches recently read data in free memory, outside the
-    /// budget.
+    /// then in memory only once, within the budget, and a read from a device takes half of the
+    /// system time. If it is off, the system also caches recently read data, in free memory outside
+    /// the budget.
     pub direct_reads: bool,
-    /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default
-    /// only pays in tests.
+    /// Size of an extent's slot, in bytes. It is fixed when the folder is made. Sizes below the
+    /// default are useful only in tests.
     pub slot_bytes: usize,
 }
 
@@ -124,8 +126,9 @@ impl Default for Settings {
     }
 }
 
-/// The allowed range of the ceiling on space amplification: no extent is filled to its last block,
-/// and a ceiling at which only a tenth is in use limits nothing.
+/// The allowed range of the ceiling on space amplification. A lower ceiling could not be kept,
+/// because no extent is filled to its last block. A higher one, at which less than a tenth would be
+/// in use, limits nothing.
 const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.1..=10.0;
 /// The most lanes that a log can have.
 const LANES_MAX: usize = 64;

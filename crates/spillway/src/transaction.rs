@@ -23,8 +23,8 @@ pub struct Transaction {
     db: Arc<Inner>,
 }
 
-/// A transaction that has ended, reused for the next one of the same client. The next one counts no
-/// further references, and moves nothing.
+/// A transaction that has ended, which is reused for the next one of the same client. So the next
+/// transaction increments no reference counts, and is not moved in memory.
 pub struct Spare(Box<Transaction>);
 
 impl Spare {
@@ -134,9 +134,9 @@ impl Transaction {
         self.inner.commit()
     }
 
-    /// As [`Transaction::commit`]. It calls `installed` once the commit is installed or refused and
-    /// its locks are released, but before the throttle makes the writer sleep. A caller that holds
-    /// more than row locks releases that there.
+    /// As [`Transaction::commit`]. Calls `installed` once the commit is installed or refused and
+    /// its row locks are released, before the throttle makes the writer sleep. A caller that holds
+    /// other locks releases them there.
     pub fn commit_and(self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
         self.inner.commit_and(installed)
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! number u64, identity of the database 16, milliseconds of the wall clock u64
-//! persisted u64    commits up to here are in the extents
+//! persisted u64    commits up to here are in the extents and the memory engine's files
 //! through u64      commits up to here are in the backup
 //! log              bytes u64, CRC32C u32, commits u64
 //! segment bytes    u64, of the database's log
@@ -49,11 +49,11 @@ pub struct Backup {
     pub data_bytes: u64,
     /// Bytes of the memory engine's files: its checkpoint, and the segments with its rows.
     pub memory_bytes: u64,
-    /// Commits that are in its log and not in its extents.
+    /// Commits that are in its log.
     pub log_commits: u64,
     /// Bytes of that log.
     pub log_bytes: u64,
-    /// Extents that were copied for it; the repository already had the others.
+    /// Extents that were copied for it. The repository already had the others.
     pub new_extents: u64,
     /// Bytes of extents and of the memory engine's files that were copied for it.
     pub new_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Backup {
     pub version: String,
 }
 
-/// A file of the memory engine in a backup.
+/// A file of the memory engine, as a backup has it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct MemoryFile {
     /// Whether it belongs in the log's folder.
@@ -211,7 +211,8 @@ pub(crate) mod fuzz {
     /// The bytes of the figures before the version.
     const FIGURES_BYTES: usize = 92;
 
-    /// Decodes the bytes as a catalogue, and as the parts of one with valid lengths and checksums.
+    /// Decodes the bytes as a catalogue, and as parts of a catalogue whose lengths and checksums
+    /// are valid.
     pub(crate) fn catalogue(bytes: &[u8]) {
         body(bytes);
         let mut reader = Reader::new(bytes);

@@ -27,7 +27,8 @@ const IDENTITY_RECORD: RecordKind = RecordKind { magic: b"SWID", version: 1, byt
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BackupOptions {
-    /// The bytes of extents that are copied a second; `None` for no limit.
+    /// The most bytes of extents and of the memory engine's files that are copied in a second.
+    /// `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -69,7 +70,7 @@ fn resolve(path: &Path, links: usize) -> PathBuf {
     }
     let path = above.join(last);
     match path.read_link() {
-        // The link's target does not exist yet.
+        // The path is a link whose target does not exist.
         Ok(target) if links > 0 => resolve(&above.join(target), links - 1),
         _ => path,
     }
@@ -131,7 +132,7 @@ impl Database {
 fn identity_of(disk: &dyn Disk, path: &Path) -> Result<Number> {
     let file = path.join(IDENTITY);
     if let Some(there) = IDENTITY_RECORD.read(disk, &file, record::number)? {
-        // It may be only in the system's cache, if its writer was killed.
+        // If the process that wrote the file was killed, the file's name may not be durable yet.
         disk.sync_dir(path)?;
         return Ok(there);
     }
@@ -157,17 +158,17 @@ struct Taking<'a> {
 impl Taking<'_> {
     fn run(&mut self, options: &BackupOptions, progress: &mut Progress<'_>) -> Result<Backup> {
         let (db, repository) = (self.db, self.repository);
-        // In the catalogue's precision.
+        // The catalogue has milliseconds.
         let taken = Duration::from_millis(clock::wall().as_millis() as u64);
         let identity = identity_of(&*db.disk, &db.path)?;
         let held = db.manager.hold_log();
-        // Pin the memory engine first: everything that the tiered engine has by then becomes stable
-        // later, and the log has the rest.
+        // The memory engine is pinned first. So the stable CSN at the pin of the tiered engine is
+        // not below the CSN of the memory engine's files, and the log has the commits in between.
         let memory = db.memory.pin()?;
         let pin = db.tiered.pin();
-        // Up to the moment of the pin and no further. A later commit may record something about
-        // rows that holds for later files and not for these, such as that all rows of a table are
-        // in the newest form.
+        // The backup has no commit after the pin. Such a commit may state something about a table's
+        // rows that does not hold for the pinned files, such as that all rows are in the newest
+        // form.
         let (persisted, through) = (pin.persisted().min(memory.csn), pin.stable());
         let all = bytes_of(&pin);
         progress(0, all)?;
@@ -210,7 +211,7 @@ impl Taking<'_> {
             extents: pin.extents().collect(),
             memory: memory_files,
         };
-        // The log's name becomes durable with that of the catalogue, which is written after it.
+        // The name of the backup's log must be durable before the catalogue is written.
         repository.disk.sync_dir(&repository.dir)?;
         catalogue.write(&*repository.disk, &repository.dir)?;
         Ok(catalogue.backup)
@@ -348,10 +349,12 @@ impl Taking<'_> {
         ))
     }
 
-    /// Removes the files that were begun. The next backup or removal removes what is left.
+    /// Removes the files that this backup has begun. Failures are ignored: the next backup or
+    /// removal removes the rest.
     fn undo(&self) {
         let (disk, repository) = (&self.repository.disk, self.repository);
-        // The catalogue may be valid if the failure came after it was written.
+        // If the failure came after the catalogue was written, the backup may exist. Then nothing
+        // is removed.
         let there = repository.catalogue(self.number).map(|_| ());
         if !there.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;

@@ -1,4 +1,5 @@
-//! The file of a backup's commits.
+//! The file of a backup's commits: frames one after another (the format is on the page of
+//! [`super`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::{Error, Result};
 use spillway_storage::{Disk, File, OpenMode};
 
-/// Bytes of one write; more if a frame is larger.
+/// Frames are gathered until they have this many bytes, and are then written together.
 const BUFFER_BYTES: usize = 1 << 20;
 
 pub(super) fn file_name(number: u64) -> String {
@@ -54,8 +55,8 @@ impl Writer {
     }
 }
 
-/// Reads the file, which has `bytes` bytes and this CRC32C, and passes on its frames with their
-/// lanes.
+/// Reads the file, verifies that it has `bytes` bytes and this CRC32C, and passes each frame on
+/// with its lane.
 pub(super) fn read(
     disk: &dyn Disk,
     path: PathBuf,

@@ -1,9 +1,10 @@
 //! Backups of a running database, kept in a folder that holds many of them.
 //!
-//! A backup consists of the files of the tiered engine as they are at one moment, and the log from
-//! that moment on. A restored backup is opened like a database after a crash. Extents never change,
-//! and each has a unique number. So a folder of backups, a [`Repository`], stores each extent once,
-//! and a later backup copies only new extents.
+//! A backup consists of the files of both engines as they are at one moment, and of the commits up
+//! to that moment that these files may lack, which it reads from the log. A restored backup is
+//! opened like a database after a crash. Extents never change, and each has a unique number. So a
+//! folder of backups, a [`Repository`], stores each extent once, and a later backup copies only new
+//! extents. The same holds for the files of the memory engine.
 //!
 //! # Guarantees
 //!
@@ -11,22 +12,22 @@
 //!   [`Backup::through`], without a gap. This includes every commit that was acknowledged before
 //!   the backup began.
 //! - **BACKUP-2 (beside everything).** No other operation waits for a backup, and a backup waits
-//!   for none. The log is not cut while the backup reads it, and the space of extents that it has
-//!   to copy is not freed until it ends.
+//!   for no other operation. The log is not cut while the backup reads it, and the space of extents
+//!   that the backup has to copy is not freed until it ends.
 //! - **BACKUP-3 (increments).** If the repository has an extent of the same database with the same
 //!   checksum, a backup does not copy it again.
 //! - **BACKUP-4 (all or nothing).** A backup exists once its catalogue does, and the catalogue is
-//!   written after everything that it needs is durable. A backup that ends early, by a crash or a
-//!   full disk, leaves the other backups whole. The next backup or removal deletes its remains.
+//!   written after everything that it refers to is durable. A backup that ends early, by a crash or
+//!   a full disk, leaves the other backups whole. The next backup or removal deletes its remains.
 //! - **BACKUP-5 (checked).** The checksum of each frame is verified when the frame is copied, and
 //!   again, together with the checksum of the file, when the backup is verified or restored. Damage
 //!   is reported with its place, and damaged data is never passed on.
 //! - **BACKUP-6 (removal).** Removing a backup deletes the files that no other backup needs, and
 //!   nothing else.
-//! - **BACKUP-7 (another database).** A restored database is a database of its own: its backups
-//!   share no extents with those of its origin, since both databases give the same numbers to new
-//!   extents.
-//! - **BACKUP-8 (no half restored).** A folder whose restore did not finish does not open.
+//! - **BACKUP-7 (another database).** A restored database is a database of its own. It has another
+//!   identity than its origin, so its backups share no extents with those of its origin: both
+//!   databases give the same numbers to new extents, whose contents differ.
+//! - **BACKUP-8 (no half restored).** A folder whose restore did not finish cannot be opened.
 //! - **BACKUP-9 (apart).** A folder of backups is none of the database's own folders, and neither
 //!   is inside the other.
 //!
@@ -37,18 +38,22 @@
 //!
 //! ```text
 //! NNNNNN.backup         the catalogue of a backup (see `catalogue`)
-//! NNNNNN.log            the commits of the backup that are not in extents yet: frames of
+//! NNNNNN.log            the commits of the backup that the engines' files may lack: frames of
 //!                       lane u32, length u32, records (see `spillway_txn`'s `record`), CRC32C of
-//!                       the preceding bytes u32
+//!                       the frame's preceding bytes u32
 //! extents/DB-ID.extent  an extent's bytes; DB is the database's identity and ID the extent's
 //!                       number, in hexadecimal
+//! memory/DB-NAME-LENGTH-CRC.memory
+//!                       a file of the memory engine: a file of its checkpoint, or a log segment
+//!                       with its rows; length and CRC32C in hexadecimal
 //! ```
 //!
-//! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
-//! 16 bytes, CRC32C), and is created by its first backup. A copy of the folder made by other means
-//! has the same identity. If the copy is used as a second database, or replaces the first, remove
-//! `backup-identity` from it. Otherwise a repository refuses a backup if it has an extent of the
-//! same number with another checksum.
+//! The identity of a database is a random number in the file `backup-identity` in its folder
+//! (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C). The first backup creates it. A copy of the
+//! folder that was made by other means has the same identity. If such a copy is used as a second
+//! database, or replaces the first one, remove `backup-identity` from it. Otherwise backups of both
+//! databases meet in a repository as backups of one: a backup is refused if the repository has an
+//! extent of the same number with another checksum.
 
 mod catalogue;
 mod create;

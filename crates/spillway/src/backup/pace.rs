@@ -6,7 +6,7 @@ use spillway_base::Result;
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 
-/// The longest single sleep, which also bounds how long an interrupted backup continues.
+/// The longest single sleep. After each sleep the backup checks whether it was interrupted.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Limits work to a number of bytes a second, if one is set.
@@ -23,8 +23,8 @@ impl Pace {
         Pace { began: clock.now(), clock, bytes_per_second, bytes: 0 }
     }
 
-    /// Called after `bytes` more bytes: waits until they are due, or until `goes_on` returns an
-    /// error.
+    /// Called after `bytes` more bytes were copied. Waits as long as the limit requires, or until
+    /// `goes_on` returns an error.
     pub(super) fn after(
         &mut self,
         bytes: u64,

@@ -41,8 +41,8 @@ pub(super) fn extent_name(identity: &Number, id: u64) -> String {
     name
 }
 
-/// The name of a file of the memory engine. It depends on the content, so that backups share the
-/// file.
+/// The name of a file of the memory engine in a repository. It has the file's length and checksum,
+/// so backups share files of the same content.
 pub(super) fn memory_name(identity: &Number, file: &MemoryFile) -> String {
     let mut name = String::with_capacity(100);
     identity.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes all"));
@@ -81,7 +81,7 @@ impl Repository {
                 let text = format!("{} is no folder of backups", dir.display());
                 Error::new(ErrorKind::NotFound, text)
             };
-            // The remains of a repository's creation that a crash ended.
+            // The remains of a creation of the repository that a crash ended.
             let begun =
                 |name: &&String| name.starts_with(MARK) || name.eq_ignore_ascii_case("lock");
             if !make || !disk.list(dir)?.iter().all(|name| begun(&name)) {
@@ -171,7 +171,7 @@ impl Repository {
             self.catalogue(number)?;
         }
         self.disk.remove(&path)?;
-        // Its files may be removed only once no catalogue refers to them.
+        // The backup's files may be removed only once the removal of its catalogue is durable.
         self.disk.sync_dir(&self.dir)?;
         self.collect()
     }

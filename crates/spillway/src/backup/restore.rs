@@ -1,8 +1,9 @@
 //! Restores a backup.
 //!
-//! A restore first records in the folder that the database has a log, and makes the log valid last.
-//! So a folder whose restore was cut short does not open (see `log_home`). The log itself also
-//! records how far it must reach.
+//! A restore first writes `log-home`, which says that the database has a log with a certain number,
+//! and writes that number into the log's folder last. So a folder whose restore was cut short
+//! cannot be opened (see `log_home`). The log itself also records the last commit that it must
+//! have.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +67,8 @@ impl Repository {
         let Backup { through, data_bytes, log_bytes, .. } = catalogue.backup;
         let (all, mut done) = (data_bytes + log_bytes, 0);
         disk.create_dir_all(&log_dir(to))?;
-        // Before the log, whose segments get larger numbers than the kept ones (LOG-READ-7).
+        // The kept segments come before the log, so that the log's segments get larger numbers than
+        // they have (LOG-READ-7).
         self.restore_memory(&catalogue, disk, to)?;
         let segment_bytes = catalogue.segment_bytes;
         let mut log = LogWriter::begin(disk.clone(), &log_dir(to), segment_bytes, through)?;

@@ -1,8 +1,9 @@
 //! The location of a database's log, and protection against the use of another one.
 //!
-//! Only the log has the newest commits. If an opening looked for the log in the wrong folder, or
+//! The newest commits are only in the log. If an opening looked for the log in the wrong folder, or
 //! found an older copy or another database's log there, it would silently lose acknowledged
-//! commits. So the data folder and the log folder identify each other by a number:
+//! commits. So each of the two folders, the data folder and the log folder, has a file with the
+//! same random number:
 //!
 //! - **LOG-HOME-1.** A database opens only with the log folder with which it was last opened, or
 //!   with that folder moved.
@@ -26,8 +27,9 @@
 //! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of the
 //! preceding bytes (4 bytes).
 //!
-//! Each file is written under a temporary name, synced, and renamed. An opening with a moved log
-//! writes a new number into both files, into `log-home` first.
+//! Each file is written under a temporary name, synced, and renamed. An opening that finds the log
+//! in a new place writes a new number into both files, into `log-home` first. So a copy of the log
+//! in the old place, which has the old number, is no longer accepted.
 
 #[cfg(test)]
 mod tests;
@@ -87,7 +89,7 @@ pub(crate) struct LogHome {
 }
 
 /// Finds the log of the database at `path`, which the caller has locked, in the folder `wanted`, or
-/// in its own folder. If the database is new or its log was moved, records each in the other.
+/// in the database's own folder. If the database is new or its log was moved, writes both files.
 ///
 /// # Errors
 /// `ErrorKind::InvalidArgument` if the log is in another folder, missing, or another database's;
@@ -106,9 +108,9 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
         None if apart && disk.exists(&data_dir(path))? => return Err(elsewhere(path, &own)),
         None if apart && owner.is_some() && has_log(disk, &dir)? => return Err(of_another(&dir)),
         None => {
-            // A log within the data folder belongs to the database.
+            // A log within the data folder belongs to the database, so its number is kept.
             let number = owner.filter(|_| !apart).unwrap_or_else(new_number);
-            // First, so that `log-home` never names a folder that does not refer to it.
+            // `log-owner` comes first, so that `log-home` never names a folder without a number.
             write_owner(disk, &dir, number)?;
             write_home(disk, path, &Home { number, before: NONE, dir: recorded })?;
         }
@@ -129,14 +131,14 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
         }
         Some(home) => return Err(elsewhere(path, &place_of(path, &home))),
     }
-    // If the writer was killed, only the system's cache may have these files.
+    // If the process that wrote these files was killed, their names may not be durable yet.
     disk.sync_dir(path)?;
     disk.sync_dir(&dir)?;
     Ok(LogHome { dir, lock })
 }
 
-/// Begins a database folder that will contain its log, which is not written yet. The folder does
-/// not open before [`end_making`].
+/// Begins a database folder that will contain its log. It writes `log-home` and no `log-owner`, so
+/// the folder cannot be opened before [`end_making`].
 ///
 /// # Errors
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
@@ -146,7 +148,8 @@ pub(crate) fn begin_making(disk: &dyn Disk, path: &Path) -> Result<Number> {
     Ok(number)
 }
 
-/// Completes the folder that was begun with this number, all of which is durable.
+/// Completes a folder that [`begin_making`] has begun with this number. Everything else in the
+/// folder is durable.
 ///
 /// # Errors
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
@@ -154,7 +157,7 @@ pub(crate) fn end_making(disk: &dyn Disk, path: &Path, number: Number) -> Result
     write_owner(disk, &log_dir(path), number)
 }
 
-/// The log folder of the database at `path`; changes nothing.
+/// Finds the log folder of the database at `path`, and changes nothing.
 ///
 /// # Errors
 /// As [`claim`].
@@ -171,7 +174,8 @@ fn place_of(path: &Path, home: &Home) -> PathBuf {
     if home.dir.is_empty() { log_dir(path) } else { PathBuf::from(&home.dir) }
 }
 
-/// A recorded path must not depend on the current folder of the next opening.
+/// The absolute path of a folder. Only such a path may be recorded: the next opening may have
+/// another current folder.
 fn absolute(dir: &Path) -> Result<PathBuf> {
     std::path::absolute(dir).map_err(|error| {
         Error::invalid(format!("log_dir {} cannot be a folder: {error}", dir.display()))
