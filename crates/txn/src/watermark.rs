@@ -1,7 +1,7 @@
 //! The largest CSN up to which every commit has finished a stage.
 //!
 //! Commits have dense CSNs (decision 001), and finish a stage in any order, on any thread. A
-//! [`Watermark`] counts each commit that has finished, and gives the CSN up to which all commits
+//! [`Watermark`] records each commit that has finished, and gives the CSN up to which all commits
 //! have finished. It takes no lock.
 //!
 //! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN in its slot. The

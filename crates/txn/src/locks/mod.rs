@@ -21,9 +21,8 @@
 //! Keys are distributed over shards by their hashes. Each shard has a mutex and a hash table of
 //! lines. An uncontended lock, the common case, costs one visit to a shard when it is acquired and
 //! one when it is released. A line with one holder is a 64-byte entry of the hash table, which
-//! contains a short key and the holder's number. The holder of locks is called their *owner*, a
-//! transaction. The state through which other threads wake an owner is created when the owner first
-//! waits.
+//! contains a short key and the holder's number. A transaction is an *owner* here. The state
+//! through which other threads wake an owner is created when the owner first waits.
 //!
 //! A transaction that holds many locks folds them into range locks (see [`ranges`]).
 //!

@@ -6,8 +6,8 @@
 //! writer adds the place to a queue of the lane. A thread that has flushed a lane, or whose install
 //! has moved the stable CSN, takes the places up to the stable CSN out of the queues of *all*
 //! lanes, and reports them to the engines. One thread at a time does so: the holder of a lock
-//! (`told`), which this page calls the *teller*. A flush and an install do not wait for that lock;
-//! a cut and log maintenance do.
+//! (`told`), which this page calls the *teller*. A log flush and an install do not wait for that
+//! lock; a cut and log maintenance do.
 //!
 //! # Why no place is missed
 //!
