@@ -44,7 +44,7 @@ pub(crate) struct Table {
     has_ranges: AtomicBool,
     ranges: RwLock<Arc<Vec<DeletedRange>>>,
     /// The newest commit that changed it.
-    changed: AtomicU64,
+    last_insert: AtomicU64,
 }
 
 impl Table {
@@ -59,7 +59,7 @@ impl Table {
             is_loaded: AtomicBool::new(true),
             has_ranges: AtomicBool::new(false),
             ranges: RwLock::default(),
-            changed: AtomicU64::new(created.0),
+            last_insert: AtomicU64::new(created.0),
         }
     }
 
@@ -90,7 +90,6 @@ impl Table {
 
     pub(crate) fn drop_at(&self, csn: Csn) {
         self.dropped.fetch_min(csn.0, Ordering::AcqRel);
-        self.note_change(csn);
     }
 
     /// Whether a snapshot sees it.
@@ -98,16 +97,16 @@ impl Table {
         self.created <= snapshot && snapshot < self.dropped()
     }
 
-    /// Notes a commit before it changes the table.
-    pub(crate) fn note_change(&self, csn: Csn) {
-        if self.changed.load(Ordering::Relaxed) < csn.0 {
-            self.changed.fetch_max(csn.0, Ordering::AcqRel);
-        }
+    /// Notes a commit before it adds a key to the index.
+    pub(crate) fn note_insert(&self, csn: Csn) {
+        self.last_insert.fetch_max(csn.0, Ordering::AcqRel);
     }
 
-    /// The newest commit that changed it.
-    pub(crate) fn changed(&self) -> Csn {
-        Csn(self.changed.load(Ordering::Acquire))
+    /// The newest commit that added a key to the index. An index file of a checkpoint that includes
+    /// this commit is still valid. It may have keys that were removed since, but the array has no
+    /// rows at their slots: only a new key would take such a slot.
+    pub(crate) fn last_insert(&self) -> Csn {
+        Csn(self.last_insert.load(Ordering::Acquire))
     }
 
     pub(crate) fn ranges(&self) -> Arc<Vec<DeletedRange>> {

@@ -1,5 +1,5 @@
 //! Dataless checkpoints (HiEngine, section 4.3): they write the changed pages of indirection
-//! arrays, and the indexes of changed tables, but no rows. They block neither reads nor writes.
+//! arrays, and the indexes that have new keys, but no rows. They block neither reads nor writes.
 //!
 //! The checkpoint's CSN is pinned, so the versions that its snapshot sees stay (PINS-2). For each
 //! entry the checkpoint writes the place of the version that the snapshot finds. It omits a
@@ -155,7 +155,7 @@ impl Inner {
         }
         files.pages.extend(self.write_pages(table, pages, at)?);
         match before {
-            Some(before) if table.changed() <= last => {
+            Some(before) if table.last_insert() <= last => {
                 files.index = before.index;
             }
             _ => files.index = self.write_index(table)?,

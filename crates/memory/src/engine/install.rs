@@ -60,7 +60,6 @@ impl Inner {
                 }
                 Op::DeleteRange { table, range, upto } => {
                     if let Some(table) = self.tables.load().get(&table) {
-                        table.note_change(csn);
                         table.add_range(DeletedRange {
                             start: range.start.to_vec(),
                             end: range.end.map(<[u8]>::to_vec),
@@ -152,7 +151,6 @@ impl Inner {
         content: Content<'_>,
         unplaced: Option<&mut Versions>,
     ) {
-        table.note_change(csn);
         let pin = self.store.pin();
         let make = |slot: u64| {
             let table = table.id.ordinal();
@@ -160,7 +158,7 @@ impl Inner {
         };
         let new = loop {
             let Some(rid) = table.index.get(key, &pin) else {
-                match self.insert_row(table, key, &pin, make) {
+                match self.insert_row(table, key, csn, &pin, make) {
                     Some(new) => break new,
                     None => continue,
                 }
@@ -189,15 +187,21 @@ impl Inner {
                 self.store.retire(retired);
                 return;
             }
-            let watermark = self.pins.watermark();
-            let garbage = chain.trim(watermark, &mut retired);
+            // The collector, which has the row queued, trims a long chain. If each commit walked the
+            // chain, the updates of a hot row would take quadratic time.
+            let garbage = match chain.is_long() {
+                false => chain.trim(self.pins.watermark(), &mut retired),
+                true => Garbage::Until(csn),
+            };
             if csn.0.is_multiple_of(THINS_EVERY) && chain.is_long() {
                 let mut live = Vec::new();
                 self.pins.live(&mut live);
                 chain.thin(&live, &mut retired);
             }
             drop(entry);
-            self.store.retire(retired);
+            if !retired.is_empty() {
+                self.store.retire(retired);
+            }
             if garbage != Garbage::Nothing && !had_garbage {
                 self.collector.push(Item { table: table.clone(), rid, until: csn });
             }
@@ -230,9 +234,11 @@ impl Inner {
         &self,
         table: &Arc<Table>,
         key: &[u8],
+        csn: Csn,
         pin: &Pin<'_>,
         make: impl Fn(u64) -> NonNull<Version>,
     ) -> Option<NonNull<Version>> {
+        table.note_insert(csn);
         let rid = table.rows.take();
         let new = make(rid.slot());
         table.rows.lock(rid.slot()).set(Word::version(new));

@@ -60,7 +60,7 @@ impl Inner {
     pub(super) fn defer(&self, table: &Table, op: &DeferredOp<'_>) -> bool {
         let is_deferred = table.load().is_some_and(|load| load.defer(op));
         if is_deferred {
-            table.note_change(op.csn);
+            table.note_insert(op.csn);
         }
         is_deferred
     }

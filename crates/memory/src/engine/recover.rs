@@ -135,7 +135,7 @@ impl Inner {
 
     fn load_table(&self, files: &TableFiles, threads: usize) -> Result<Arc<Table>> {
         let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
-        table.note_change(self.checkpoints.opened_at());
+        table.note_insert(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
         }

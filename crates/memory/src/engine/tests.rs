@@ -23,6 +23,7 @@ use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 mod inspect;
 mod loading;
 mod reads;
+mod updates;
 
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
@@ -192,6 +193,13 @@ impl World {
     }
 
     fn commit(&mut self, batch: WriteBatch) {
+        self.commit_untold(batch);
+        if self.rng.chance(1, 3) {
+            self.tell();
+        }
+    }
+
+    fn commit_untold(&mut self, batch: WriteBatch) {
         self.csn = self.csn.next();
         let csn = self.csn;
         let mut bytes = batch.as_bytes().to_vec();
@@ -214,9 +222,6 @@ impl World {
         let logged = Logged { csn, place, batch };
         self.log.push(logged.clone());
         self.untold.push(logged);
-        if self.rng.chance(1, 3) {
-            self.tell();
-        }
     }
 
     /// Makes all commits stable and reports their places to the engine.

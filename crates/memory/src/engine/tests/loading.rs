@@ -8,7 +8,7 @@ use crate::manifest::INDEX;
 
 const KEYS: u64 = 1500;
 
-fn key(number: u64) -> Vec<u8> {
+pub(super) fn key(number: u64) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
@@ -64,7 +64,7 @@ impl World {
         load.map_or(0, |load| (0..load.reader.blocks.len()).filter(|b| !load.is_loaded(*b)).count())
     }
 
-    fn assert_is_whole(&self, table: TableId) {
+    pub(super) fn assert_is_whole(&self, table: TableId) {
         let snapshot = self.csn;
         for direction in [Direction::Forward, Direction::Backward] {
             let range = KeyRange::ALL;
