@@ -1,18 +1,18 @@
 //! The access pattern of a table: mostly read, mostly written or mixed. The engine derives the
-//! shape of Level0 from it (the 3D XPoint study, V-B).
+//! shape of Level0 and the size of memtables from it (the 3D XPoint study, V-B).
 //!
-//! A mostly read table gets fewer sub-levels in Level0, and they hold fewer bytes, because a scan
-//! visits each sub-level. A mostly written table gets memtables of half the size, because the
-//! memory of a smaller memtable is free again sooner.
+//! In a mostly read table, Level0 may hold only a fixed number of bytes, and intra-Level0
+//! compactions begin at a quarter of the usual number of sub-levels, because a scan visits each
+//! sub-level. In all other tables, Level0 may also hold a share of the bytes of the levels below it
+//! ([`crate::picker`]). A mostly written table gets memtables of half the size, because the memory
+//! of a smaller memtable is free again sooner.
 //!
-//! The number of sub-levels alone matters little. Filters let point reads skip most sub-levels.
-//! Only scans gain from fewer sub-levels: a scan of 20 rows takes 11 instead of 14 us of processor
-//! time. What matters is the bytes in Level0, because a compaction of Level0 rewrites them. So
-//! Level0 of a mostly read table may hold only a fixed number of bytes. Level0 of another table may
-//! also grow with the levels below it (`picker`).
+//! The limit in bytes has the larger effect, because a compaction of Level0 rewrites these bytes.
+//! The number of sub-levels has a small effect: filters let gets skip most sub-levels, and with a
+//! quarter of the sub-levels a scan of 20 rows takes 11 instead of 14 us of processor time.
 //!
-//! Reads and writes are sampled: each thread counts its own operations, and reports one in [`EACH`]
-//! to the table. So most reads write no cache line that other threads share.
+//! Reads and writes are sampled: each thread counts its own operations, and adds one in [`EACH`] to
+//! the counts of the table. So most operations write no cache line that other threads share.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};

@@ -4,9 +4,10 @@
 //! The reads and writes bypass the page cache and use buffers of the flush or compaction. A
 //! compaction reads each byte once, so its pages would only evict pages that are used again.
 //!
-//! A benchmark can turn the overlap off, to compare the two modes
-//! (`TieredSettings::overlapped_compactions`). A flush or compaction then makes the same reads and
-//! writes, but begins a read only when it needs the bytes, and waits for each operation.
+//! A benchmark can turn the overlap off, to measure what it gains
+//! (`TieredSettings::overlapped_compactions`). A flush or compaction without overlap makes the same
+//! reads and writes, but begins a read only when the merge needs its bytes, and waits for each
+//! operation before it continues.
 
 use std::cell::RefCell;
 use std::rc::Rc;

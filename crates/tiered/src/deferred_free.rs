@@ -3,12 +3,14 @@
 //!
 //! DEFERRED-FREE-1. *Readers free little.* A reader that drops the last reference to an old view
 //! may be the only owner of all nodes and slices of the view's levels, because compactions may have
-//! replaced all of them since. It frees about [`FREED_AT_ONCE`] of them, and leaves the others to
-//! this module. It frees memtables whole, because a memtable is a few dozen pieces of memory.
+//! replaced all of them since. The reader frees about [`FREED_AT_ONCE`] of these *parts*, and
+//! leaves the other parts to this module. It frees memtables whole, because a memtable is a few
+//! dozen pieces of memory.
 //!
 //! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
-//! parts before each job, and does not sleep while it finds any. A sleeping thread checks again
-//! within a second, and on a full disk whenever it tries to write.
+//! parts before each job, and does not sleep while it finds any. A thread without a job sleeps for
+//! at most a second before it checks for parts again. On a full disk it sleeps for less, so parts
+//! that hold slots are freed before the next attempt to write.
 //!
 //! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* A part that still has
 //! another owner is not freed here. Its last owner frees it.

@@ -5,10 +5,10 @@
 //!
 //! The format on disk:
 //!
-//! - `coding`, `filter`, `block_search`, `block`: encodings, filters, the search in a block, and
-//!   blocks;
+//! - `coding`, `filter`, `block_search`: the encodings, the filters and the search of a block;
+//!   `block`: blocks;
 //! - `space`: slots of data files, and the folders of several devices; `bulk_io`: reads and writes
-//!   beside a merge;
+//!   of flushes and compactions, which overlap with the merge;
 //! - `extent_meta`: the records of extents and slices.
 //!
 //! The caches:
@@ -27,9 +27,10 @@
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!
-//! Statistics: `temperature` (reads of extents), `access_pattern` (reads and writes of a table),
-//! `write_load` (flushes of a sub-table). `deferred_free` frees old views, `inspect` describes a
-//! database, and `verify` checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
+//! The first group also has `temperature` (reads of extents), `access_pattern` (reads and writes of
+//! a table), `write_load` (flushes of a sub-table), and `deferred_free`, which frees old views. The
+//! third group also has `settings`, `inspect`, which describes a database, and `verify`, which
+//! checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
 
 mod access_pattern;
 mod block;

@@ -1,9 +1,9 @@
 //! A table: its sub-tables, and the CSNs between which it exists.
 //!
 //! A split or join replaces the list of sub-tables as a whole. A reader that found a sub-table in
-//! the old list continues to read that sub-table. All commits up to the reader's snapshot were
-//! installed before the reader began (E2), so they are in it. A writer that finds a closed
-//! sub-table looks the key's sub-table up again.
+//! the old list continues to read that sub-table. The old sub-table has all commits up to the
+//! reader's snapshot, because they were installed before the reader began (E2). A writer that finds
+//! its sub-table closed looks the key's sub-table up again.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The properties of a table that a lookup of a cached row needs: the CSNs between which the table
 //! exists, and the tag of its rows.
 //!
-//! These properties are a small object apart from the table, and each thread caches the objects of
-//! the tables that it reads. So a hit in the row cache does not load the list of tables, which
-//! would cost two writes to shared memory. A thread that sleeps keeps only this object of a dropped
-//! table, and not the table's memory.
+//! These properties are in a small object apart from the table, and each thread caches the objects
+//! of the tables that it reads. So a hit in the row cache does not load the list of tables, which
+//! would cost two writes to shared memory. The cache of an idle thread may keep the object of a
+//! dropped table, but it does not keep the table's memory.
 //!
 //! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`] as long
 //!   as any thread holds the object, and no two tables share one. All changes of the object go

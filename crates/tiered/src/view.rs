@@ -1,8 +1,10 @@
 //! The view of a sub-table that a read uses: a metasnapshot in X-Engine's terms (section 3.1.3).
 //!
-//! A [`View`] never changes. It holds the active memtable, the memtables that are being flushed,
-//! and the levels. A change of a sub-table's structure publishes a new view; readers keep the view
-//! that they loaded for as long as they need it.
+//! A [`View`] holds the active memtable, the sealed memtables that are not flushed yet, and the
+//! levels. The view itself never changes: a change of the sub-table's structure publishes a new
+//! view, and readers keep the view that they loaded for as long as they need it. Only the active
+//! memtable still grows, because commits add versions to it. Readers ignore the versions above
+//! their snapshots.
 
 mod point_lookup;
 

@@ -8,9 +8,10 @@
 //! So each side (rows, and blocks with tables) remembers the keys that it evicted last, its
 //! *ghosts*. A ghost is an entry that a fixed amount more of memory would have kept (after ARC:
 //! Megiddo, Modha, "ARC: a self-tuning, low overhead replacement cache", 2003). The *ghost miss
-//! cost* of a side is the bytes that readers read from a device because the entry that they need is
-//! a ghost. This cost is what the side would save with a little more memory, and about what it
-//! would lose with a little less. So memory moves to the side with the higher ghost miss cost.
+//! cost* of a side is the number of bytes that readers read from a device because the needed entry
+//! is a ghost. These are the reads that the side would save with a little more memory. With a
+//! little less, it would cause about as many more. So memory moves to the side with the higher
+//! ghost miss cost.
 //!
 //! # Guarantees
 //!
@@ -21,26 +22,28 @@
 //!   before much has been read since the last change. Steps are small, and grow only while all
 //!   steps go in the same direction.
 //! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **BALANCER-4 (within the budget).** The balancer changes only limits. After the limit of rows
-//!   falls, each read of a block evicts some rows, and blocks take their memory. After it rises,
-//!   rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). With memory that no cache uses,
-//!   rows may exceed their share, up to the maximum (BALANCER-3), until blocks need this memory.
-//!   Otherwise rows could not grow while all blocks are in memory: no device reads occur then, and
-//!   only device reads change the share.
+//! - **BALANCER-4 (within the budget).** The balancer changes only limits. When it lowers the limit
+//!   of rows, each following read of a block evicts some rows, and blocks take their memory. When
+//!   it raises this limit, rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). With memory
+//!   that no cache uses, rows may exceed their share, up to the maximum (BALANCER-3), until blocks
+//!   need this memory.
 //! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
 //!   misses; for rows, only in a sample of the buckets.
 //! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
-//!   the share does not change. The sample has its part of the initial share. So the hit rate of
-//!   the sample does not depend on how the share moved before.
+//!   the share does not change, and the rows have the sample's fraction of the initial share. So
+//!   the hit rate of the sample does not depend on how the share has moved before.
 //!
-//! Rejected: hill climbing, as in Caffeine. It changes the share, compares the bytes that are read
-//! before and after, and goes on in the better direction. From one compaction to the next, the
-//! bytes that are read change by more than a step of the share changes them, so the comparison
-//! would mostly measure compactions.
+//! The last rule of BALANCER-4 is needed because only device reads change the share. While all
+//! blocks are in memory there are no device reads, so without the rule the rows could not grow.
 //!
-//! Rejected: a simulation of other shares with a sample of the keys ("miniature simulations"). The
-//! worth of a cached row depends on whether its block is in memory. A sample of rows does not show
-//! which blocks the other rows keep in memory.
+//! Rejected: hill climbing, as in Caffeine. It changes the share, compares the bytes that were read
+//! before and after the change, and continues in the better direction. But a compaction changes the
+//! bytes that are read more than a step of the share does. So the comparison would mostly measure
+//! compactions.
+//!
+//! Rejected: simulating other shares with a sample of the keys ("miniature simulations"). A cached
+//! row saves a device read only if its block is not in memory. Whether the block is in memory
+//! depends on the reads of all its rows, and the sample has only a few of them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

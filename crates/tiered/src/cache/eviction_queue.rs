@@ -1,19 +1,20 @@
 //! The eviction policy: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
 //! you need for cache eviction", 2023), and a clock over tables.
 //!
-//! A block enters the *small* queue, which has a tenth of the capacity. When the hand reaches a
-//! block at the end of the small queue, the block moves to the *main* queue if it was used at least
-//! twice. Otherwise it is evicted, and the policy remembers its key for a while. A block whose key
-//! is still remembered enters the main queue directly. So the blocks of a scan pass only through
-//! the small queue and do not displace blocks of the main queue.
+//! Each queue has a *hand*, which is at its oldest entry. A block enters the *small* queue, which
+//! has a tenth of the capacity. When the hand reaches a block of the small queue, the block moves
+//! to the *main* queue if it was used at least twice. If it was not, it is evicted, and the policy
+//! remembers its key for a while. A block whose key is still remembered enters the main queue
+//! directly. So the blocks of a scan pass only through the small queue and do not displace blocks
+//! of the main queue.
 //!
-//! When the hand reaches a block at the end of the main queue, the block moves back to the front if
-//! it has a mark of use, and loses the mark. A block without a mark is evicted.
+//! When the hand reaches a block of the main queue, the block moves to the front if it has a mark
+//! of use, and loses the mark. A block without a mark is evicted.
 //!
-//! Tables form a clock of their own. To evict something, the policy advances one hand: that of the
-//! small queue if this queue has more than its tenth, else that of the main queue or of the clock.
-//! Of these two, the hand whose entries save more bytes of reading for each byte of memory advances
-//! more slowly.
+//! Tables form a clock of their own, with its hand. An eviction advances the hand of the tables if
+//! they hold more than their share, or that of the small queue if this queue has more than its
+//! tenth. If neither is the case, the main queue and the tables compete: the hand whose entries
+//! save more bytes of reading for each byte of memory advances more slowly.
 
 use std::collections::VecDeque;
 

@@ -17,16 +17,17 @@
 //!   ([`spillway_base::budget::Use::FreePages`]) are not among these charges, because the next
 //!   blocks reuse them. The capacity is at least the floor and at most the ceiling of the settings.
 //!   The cache exceeds it only by entries that are being inserted.
-//! - **BLOCK-CACHE-4 (makes room).** When other users of the budget need memory (BUDGET-1,
-//!   BUDGET-2), the cache evicts as much as they need, above the floor. When the call returns, this
-//!   memory is no longer charged. The call waits a moment until readers have left the evicted
-//!   entries. If a reader does not leave in time, for example because the system has preempted it,
-//!   up to an eighth of the budget is no longer charged although that memory is not free yet.
+//! - **BLOCK-CACHE-4 (makes room).** When another user of the budget needs memory (BUDGET-1,
+//!   BUDGET-2), the budget calls the cache. The cache evicts as many bytes as are needed, but keeps
+//!   its floor. When the call returns, these bytes are no longer charged. The call waits a moment
+//!   until readers have left the evicted entries. If a reader does not leave in time, for example
+//!   because the system has preempted it, up to an eighth of the budget is no longer charged
+//!   although its memory is not free yet.
 //! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. The eviction of
 //!   a table evicts its blocks too. The table and blocks of an extent leave when its last handle is
 //!   dropped, and nothing is inserted for the extent afterwards.
 //! - **BLOCK-CACHE-6 (tables stay longer).** A table is evicted before its blocks only if tables
-//!   hold more than their share.
+//!   hold more than their share, three quarters of the cache.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
 //!   still see, are charged to the budget, except for BLOCK-CACHE-4.
 //! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither

@@ -25,9 +25,11 @@
 //! - A writer that adds a key locks one leaf while it writes a slot, and never holds the locks of
 //!   two nodes that other threads can reach. A writer that adds a version to an existing key takes
 //!   no lock.
-//! - Every leaf but the leftmost has a key, at its `low` or past it. So if the leaf of a key has no
-//!   smaller key, the predecessor of the key is in a leaf to the left, and the search for it begins
-//!   again with the leaf's `low` in place of the key.
+//! - Every leaf but the leftmost has a key. So a search for the predecessor of a key descends at
+//!   most twice. If the leaf of the key has no smaller key, the search descends again, for the
+//!   leaf's `low`. It comes to the next leaf to the left, which has only keys below `low`. Because
+//!   this leaf is not empty, its last key is the predecessor. If it is the leftmost leaf and is
+//!   empty, there is no predecessor.
 //! - No node is freed before the tree.
 //!
 //! Rejected: optimistic lock coupling over wide sorted nodes (Leis and others). It needs fewer

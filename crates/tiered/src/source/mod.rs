@@ -9,8 +9,8 @@
 //! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
 //!   and the block's range filter, if there is one.
 //! - **SOURCE-2 (no row is skipped).** A source that has approached and is not at a row has no row
-//!   before its current key, in its direction. If it has no row inside the bounds, it says so, or
-//!   its next step finds out.
+//!   before its current key, in its direction. If it has no row inside the bounds, either
+//!   [`Source::approach`] returns `false`, or the next step does.
 //! - **SOURCE-3 (a row comes after what may hide it).** A source that is not at a row compares as
 //!   newer than a row of another source with its current key, because it may have a row there that
 //!   hides the other one.
@@ -21,9 +21,11 @@
 //! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch passes few keys
 //!   without a version at the snapshot. So a scan of one row does not wait for keys behind that row
 //!   that other transactions have added since, and a long scan can be stopped between steps.
-//! - **SOURCE-6 (deletions by leaves).** If two consecutive keys of a memtable are no values at the
-//!   snapshot, the source prefetches all keys behind the second in its leaf at once, instead of
-//!   waiting for each. Keys that are inserted meanwhile have no version at the snapshot (E2).
+//! - **SOURCE-6 (deletions by leaves).** After two consecutive keys of a memtable that are no
+//!   values at the snapshot, the source lists all keys behind the second in its leaf, prefetches
+//!   them together, and then steps through the list. So it does not wait for each key. Keys that
+//!   are inserted meanwhile may be missing from the list. The scan does not need them: they have no
+//!   version at the snapshot (E2).
 //!
 //! # Steps
 //!

@@ -8,10 +8,11 @@
 //! the page cache is bypassed (2 M rows of 516 bytes, 128 MiB), a scan with the queue is 6 to 7
 //! times as fast, in either direction.
 //!
-//! Readahead begins once the first block of the scan and the two after it were not in the block
-//! cache. Most scans end earlier, and so cause no unneeded reads. From then on a read is always in
-//! flight, and the pieces that it reads grow. Readahead ends when several consecutive blocks are
-//! found in memory, because another reader of these blocks may have read the following ones too.
+//! Readahead begins once three consecutive blocks of the scan were not in the block cache. Most
+//! scans end earlier, and so cause no unneeded reads. From then on a read is always in flight, and
+//! each read is larger than the one before, up to a limit. Readahead ends when several consecutive
+//! blocks are found in memory, because another reader of these blocks may have read the following
+//! ones too.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A scan's source over a run of slices.
 //!
 //! Within a block, a source knows the first and last entry inside its range, so it does not compare
-//! each key with the range. It also knows whether each key there has only one version, and the
-//! snapshot sees it. If so, a step goes to the next entry, in either direction.
+//! each key with the range. It also knows whether each key between these entries has only one
+//! version, which the snapshot sees. If so, a step moves to the next entry, in either direction.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -8,10 +8,11 @@
 //!
 //! # Guarantees
 //!
-//! - **ROW-CACHE-1 (newest).** A cached row is the newest installed version of its key. While a
-//!   commit is being installed, the cache may still have the version before that commit. So a
-//!   snapshot at or above the row's CSN sees the cached version. A snapshot below it does not use
-//!   the row cache.
+//! - **ROW-CACHE-1 (newest).** A cached row is the newest version of its key among the installed
+//!   commits. While a commit is being installed, the cache may still have the version before this
+//!   commit, but no snapshot includes the commit yet (E2). So a snapshot at or above the cached
+//!   row's CSN sees this row. For a snapshot below it, the lookup continues in the memtables and
+//!   levels.
 //! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, each row that it wrote and
 //!   that was cached has its new value in the cache. Rows that it deleted, or made too large, are
 //!   no longer cached. Flushes and compactions change no newest version, so they do not change the
@@ -42,9 +43,11 @@
 //! finds the commit's version. If the commit locks after the insertion, it replaces the row. If the
 //! commit locks in between, the thread does not insert the row.
 //!
-//! Rejected: replacing rows when a memtable is flushed, as the paper does. Until then, the cache
-//! would have rows older than those of the memtables. So a lookup could use the cache only after
-//! all memtables, and a flush would have to block insertions for its whole length.
+//! Rejected: replacing a cached row when its memtable is flushed, as the paper does, and not at the
+//! commit. Until the flush, the row cache would have an older version than the memtables. So a
+//! lookup could use the row cache only after it has searched all memtables. A flush would also have
+//! to block insertions into the row cache until it publishes its view: a thread that reads the view
+//! from before the flush could insert the old version of a row that the flush has just replaced.
 
 mod admission_filter;
 mod bucket;

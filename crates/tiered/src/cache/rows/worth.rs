@@ -7,8 +7,9 @@
 //! the rows' memory as of the buckets. So its hit rate is the one that all rows would have, and
 //! shows when to consider all rows again.
 //!
-//! Rejected: measuring the hit rate by occasional lookups of any row. A row enters only after two
-//! misses, so hardly any such lookup would find its row, whatever the workload.
+//! Rejected: measuring the hit rate by rare lookups, each of any row. A row enters the cache at the
+//! second miss of its key, so only the third lookup of a row can hit. Rare lookups would hardly
+//! ever look the same row up three times, whatever the workload.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

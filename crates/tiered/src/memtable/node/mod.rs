@@ -19,10 +19,10 @@
 //! - A split removes slots from the order, and a later insertion may write to them while a slow
 //!   reader still reads them under the old order. The reader loads the count of splits before it
 //!   loads the order, and again after it has read the slots. If the count has changed, the reader
-//!   discards the values and retries. It cannot miss the change: the split raises the count by the
-//!   store that releases its lock, so before an insertion can write a freed slot. To read a slot
-//!   that is being written is harmless: entries and heads are atomics, and every entry that was
-//!   ever in a slot remains valid memory of the same type.
+//!   discards the values and retries. The reader cannot miss the change: the split raises the count
+//!   by the store that releases its lock, so before an insertion can lock the node and write to a
+//!   freed slot. To read a slot that is being written is harmless: entries and heads are atomics,
+//!   and every entry that was ever in a slot remains valid memory of the same type.
 //! - The prefix changes only while no slot is occupied. A reader whose order names no slot does not
 //!   use the prefix. A reader whose order names slots may read a changing prefix only if a split
 //!   has since removed all of them. Then the count of splits has changed, so it retries.
