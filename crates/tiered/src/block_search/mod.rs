@@ -27,7 +27,7 @@
 //! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any
 //!   key.
 //! - **BLOCK-SEARCH-2.** All [`Way`]s return the same result.
-//! - **BLOCK-SEARCH-3.** Nodes over a number of keys take [`bytes_of`] that number. They hold no
+//! - **BLOCK-SEARCH-3.** Nodes over `n` keys take [`bytes_of`]`(n)` bytes of memory. They hold no
 //!   addresses, so they can be moved as bytes.
 //! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] passes at most one leaf to its caller. If it passes a
 //!   leaf, the first key of this leaf is below the given key, and no key after this leaf is below

@@ -1,9 +1,10 @@
 //! Codings: how a block's body is encoded on a device.
 //!
-//! Hot data is stored as it is, or compressed with LZ4, which decompresses about as fast as memory
-//! is copied. Cold data is compressed with zstd, with a dictionary trained on blocks of its table
-//! (X-Engine's slides, "Storage cost"). Every block states its own coding, so a compaction can
-//! carry a block to another extent as it is, and blocks of one extent may differ in coding.
+//! By default, blocks of Level0 and Level1 are stored as they are, and blocks of Level2 are
+//! compressed with zstd, with a dictionary trained on blocks of their table (X-Engine's slides,
+//! "Storage cost"). LZ4 suits blocks that are read often: it decompresses about as fast as memory
+//! is copied. Every block states its own coding. So a compaction can carry a block to another
+//! extent as it is, and blocks of one extent may differ in coding.
 //!
 //! # Guarantees
 //! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was

@@ -8,7 +8,7 @@
 //!
 //! With packing, blocks of the rows in `coding/measure.rs` (sysbench's rows and orders) are a
 //! twentieth to a tenth smaller after compression. Packing and compression together take no longer
-//! than compression alone did.
+//! than compression of the unpacked body.
 //!
 //! # Format
 //! Integers are LEB128 varints.

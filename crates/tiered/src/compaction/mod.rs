@@ -5,17 +5,17 @@
 //!
 //! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
 //!   changes, and the merge does not read it.
-//! - Other sources may have keys within the key range of a slice. Blocks of this slice pass
+//! - Other sources may have keys within the key range of a slice. A block of this slice passes
 //!   unchanged if no other source has keys within the block's range. Many such blocks in sequence
-//!   stay where they are, as a slice of their own. A few are *carried*: the merge copies their
-//!   bytes without decoding them.
+//!   stay where they are, as a slice of their own. A few are *carried*: the merge copies them into
+//!   the new extent. It decodes a carried block only if the target level has a stronger coding.
 //! - A slice or block is dropped unread if range tombstones hide each of its versions from every
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
 //!
 //! The key range of a block may span whole blocks of other sources although the block has no key
-//! within theirs. Such a block is split: its parts are merged separately, and the blocks that it
-//! spans pass unchanged (figure 8 of the paper is a test here).
+//! within the ranges of these blocks. Such a block is split: its parts are merged separately, and
+//! the blocks that it spans pass unchanged (figure 8 of the paper is a test here).
 //!
 //! # What holds
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,

@@ -3,8 +3,8 @@
 //!
 //! A [`MergeTask`] is a few hundred kilobytes of blocks, with the ranges of their entries to merge.
 //! A [`DropRule`] says which versions to drop. Tasks do not depend on each other, or on tables,
-//! extents or files, so they may run anywhere, in any order and number. The results are blocks in
-//! the format of [`crate::block`].
+//! extents or files. So they may run anywhere, in any order, and any number of them in parallel.
+//! The results are blocks in the format of [`crate::block`].
 //!
 //! - **OFFLOAD-1.** The result is a function of the task: its bytes equal the bytes of [`Cpu`]'s
 //!   result.

@@ -1,14 +1,15 @@
 //! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! The lookup searches nodes over the last keys of the extent's blocks ([`crate::block_search`]).
-//! This gives the block. A get of an absent key then needs only this block's filter. So that it
-//! need not read the list of block properties for the filter's place, the search nodes have this
-//! place: the word beside the head of each block's last key is the offset of the block's filter. It
-//! lies in the leaf, which is the cache line where the search ends.
+//! The lookup searches nodes over the last keys of the extent's blocks ([`crate::block_search`]),
+//! which gives the block. A get then needs the block's filter, and if the filter rules the key out,
+//! nothing else. The search nodes also have the offset of each block's filter: it is the word
+//! beside the head of the block's last key. This word lies in the leaf, which is the cache line
+//! where the search ends. So the get does not have to read the list of block properties to find the
+//! filter.
 //!
-//! The lookup also prefetches the filter before the leaf has arrived from memory. Each leaf has the
-//! range of the filters of its eight blocks. If these filters take few cache lines, as for long
-//! rows, the lookup prefetches all of them as soon as the root has given the leaf.
+//! The lookup also prefetches the filter before the leaf has arrived from memory. As soon as the
+//! root has given the leaf, the lookup knows the range of the filters of the leaf's eight blocks.
+//! If these filters take few cache lines, as for long rows, the lookup prefetches all of them.
 
 use std::ops::Range;
 

@@ -2,13 +2,14 @@
 //!
 //! A get needs one row of a block. Reading only the part that has the row saves most of the cost of
 //! a read: copying, checking and preparing sixteen kilobytes, and evicting another block. This pays
-//! if the block is not read again soon. To read a part, a get must know the offset of each part,
-//! its key range, and a checksum of its bytes. The table (block index and filters) stores these
-//! *notes* when a block has been read and verified for the second time.
+//! if the block is not read again soon, and is possible only if the block is not compressed. To
+//! read a part, a get must know the offset of each part, its key range, and a checksum of its
+//! bytes. The table (block index and filters) stores these *notes* when a block has been read and
+//! verified for the second time.
 //!
-//! Rejected: storing the notes at the first read, for all blocks of the extent at once. This wasted
-//! memory on blocks that are read once: with 32 times as much data as memory, the notes took half
-//! of the memory for blocks, and 15 % more was read.
+//! Rejected: storing the notes of a block at its first read, in memory for all blocks of the extent
+//! at once. The notes of blocks that are read once are never used. With 32 times as much data as
+//! memory, the notes took half of the memory for blocks, and 15 % more was read.
 //!
 //! # Guarantees
 //!
@@ -21,27 +22,29 @@
 //! - **PARTIAL-READ-3 (room).** While memory is not used up, blocks enter the cache whole, as
 //!   without partial reads.
 //! - **PARTIAL-READ-4 (hot blocks enter).** A block that is missed again soon is read whole and
-//!   cached; soon means within as many misses as a fixed part of the number of cached blocks. So
-//!   the blocks of a small working set all enter the cache. A read that failed because it would
-//!   have waited for a device does not count as a miss here.
+//!   cached. Soon means: the misses of all blocks since the last miss of this block are at most a
+//!   quarter of the number of cached blocks. So the blocks of a small working set all enter the
+//!   cache. A read that failed because it would have waited for a device does not count as a miss
+//!   here.
 //! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
 //!   cache, are charged with the table, and are evicted with it. For a block that gets have read
 //!   once, the table notes only the time of that read.
 //!
 //! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a partial read
-//! counts with the bytes of the whole block, because both reads are one system call. If it counted
-//! with the bytes of the part, the blocks that are read whole again would outweigh the rows of many
-//! more gets.
+//! counts with the bytes of the whole block, because a partial read and a whole read are one system
+//! call each. If it counted with the bytes of the part, a single read of a whole block would weigh
+//! as much as many gets that read parts, and blocks would get memory that saves more reads as
+//! cached rows.
 //!
 //! Rejected: storing the notes in extents. Then the first read of a block could be partial, too.
-//! But this read waits for the device if the data is not in the page cache, so its size matters
-//! little, and the notes would take as much memory.
+//! But a first read usually waits for the device, and this wait hardly depends on the bytes that
+//! are read. The notes would save no memory either: they would have to be in memory to be used.
 //!
 //! Rejected: smaller blocks instead of parts. The keys, counts and filters of the additional blocks
 //! would take several times the memory of the notes.
 //!
-//! Rejected: mapping files into memory. A read would wait for a device where the engine cannot know
-//! it, and a device error would kill the process.
+//! Rejected: mapping files into memory. An access to mapped memory may wait for a device, and the
+//! engine cannot know this in advance. A device error would kill the process.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

@@ -1,19 +1,19 @@
 //! Readahead: reads blocks before a scan needs them. Also reads the blocks that several gets miss,
 //! in parallel.
 //!
-//! When a scan has passed a few blocks and has found none in a cache, readahead reads the next
+//! When a scan has missed a few consecutive blocks in the block cache, readahead reads the next
 //! blocks while the scan processes the current ones. It uses an I/O queue of the disk
 //! ([`spillway_storage::queue`]), bypasses the page cache, and reads consecutive blocks in one
-//! piece. A block that was read ahead waits here until the scan needs it. Only then does the block
-//! enter the cache, like any block that a reader missed.
+//! piece. A block that was read ahead stays in the buffer of its piece until the scan needs it.
+//! Only then does the block enter the cache, like any block that a reader missed.
 //!
 //! # Guarantees
 //! - **READAHEAD-1 (the same blocks).** A block that was read ahead equals what a read at the
 //!   moment of its use would return: it is checked like any block, and readahead holds its extent,
 //!   which does not change.
-//! - **READAHEAD-2 (no failure is lost, none is made up).** A block that could not be read ahead,
-//!   or that is damaged, is not available here: the reader that needs it reads it itself and gets
-//!   the failure. No reader gets a failure of a block that it did not need.
+//! - **READAHEAD-2 (no failure is lost, none is made up).** Readahead does not report failures. If
+//!   a block could not be read ahead, or is damaged, the reader that needs the block reads it
+//!   itself and gets the failure. No reader gets a failure of a block that it did not need.
 //! - **READAHEAD-3 (no hidden wait).** Only a reader that may wait for a device (E9) starts reads
 //!   and waits for them. A scan that ends early does not wait: its queue goes back to a pool with
 //!   its reads in flight, and the next user of the queue waits until they end. If a group of gets

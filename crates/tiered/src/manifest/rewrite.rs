@@ -7,9 +7,9 @@
 //!    table ([`super::extents`]). The clone is the *picture*. From then on, edits still go into the
 //!    file in force, and their bytes are also kept in memory.
 //! 2. Without the lock, the rewrite writes the picture to a new file, in pieces with a sync after
-//!    each. The pieces are for concurrent edits: the file system may write other dirty data before
-//!    it completes the sync of an edit, and so there is at most one piece of such data. The rewrite
-//!    then writes the new `CURRENT` under a temporary name beside the old one.
+//!    each. The pieces keep the syncs of concurrent edits short: such a sync may have to wait until
+//!    the file system has written other dirty data, and there is never more than one piece of it.
+//!    The rewrite then writes the new `CURRENT` under a temporary name beside the old one.
 //! 3. Without the lock, the rewrite appends the edits that were kept meanwhile, in rounds, until
 //!    few remain.
 //! 4. Under the lock, the rewrite appends and syncs the remaining edits, switches `CURRENT` by a
@@ -21,10 +21,14 @@
 //! before the rename changes nothing.
 //!
 //! Rejected: writing edits into both files from the beginning. Each edit would need two more syncs
-//! during a rewrite. Rejected: reading the old file again to build the state that is written. It
-//! would take the memory of a second state. Rejected: writing the state in parts under the lock,
-//! one after the other. It would need no copy-on-write tree, but every edit would have to check
-//! whether the part of the state that it changes was already written.
+//! during a rewrite.
+//!
+//! Rejected: reading the old file again to build the state that is written, instead of cloning the
+//! state. It would take the memory of a second state.
+//!
+//! Rejected: writing the state in parts under the lock, and releasing the lock between the parts.
+//! It would need no copy-on-write tree, but every edit would have to check whether the part of the
+//! state that it changes was already written.
 
 use std::mem;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The compaction picker: which slices to compact next, as pure functions of a table's levels.
+//! The compaction picker: which slices to compact next, as pure functions of a sub-table's levels.
 //!
 //! # What a pick must keep
 //! - **PICKER-1.** Where sources of one table hold versions of the same key, the newer source holds
@@ -14,20 +14,21 @@
 //! - *Deletion*: slices of which a quarter of the versions are tombstones go down until the
 //!   versions that the tombstones hide are gone. If there are many range tombstones, a deletion
 //!   compaction rewrites slices without the versions that they hide.
-//! - *Intra-Level0*: while Level0 holds too little to be compacted into lower levels, neighbouring
-//!   sub-levels merge into one, because a read visits each sub-level. The picker weighs the bytes
-//!   that the merge writes against the number of memtables that Level0 can then take before it must
-//!   merge as much again. So it prefers small sub-levels, and many of them.
+//! - *Intra-Level0*: neighbouring sub-levels merge into one, because a read visits each sub-level.
+//!   This happens while Level0 holds too few bytes for a minor compaction, and when it has so many
+//!   sub-levels that writers would soon be slowed. The picker weighs the bytes that the merge
+//!   writes against the number of memtables that Level0 can then take before it must merge as much
+//!   again. So it prefers small sub-levels, and many of them.
 //! - *Minor*: Level0 is compacted once its bytes reach a share of those of the lower levels. The
 //!   picker takes the key range in which Level0 has the most bytes for each overlapping byte below.
 //!   The outputs go into Level1, or, where that is cheap, together with the overlapping part of
 //!   Level1 straight into Level2.
-//! - *Major*: Level1 is compacted into Level2 once it exceeds its target. Moving a byte down costs
-//!   about `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second. The sum
-//!   is smallest if both are equal, so Level1's target is the geometric mean of Level2 and of the
-//!   bytes that Level0 holds when it is compacted. A ceiling limits Level0 and Level1 together to a
-//!   share of Level2, because most of their bytes are newer versions of rows in Level2, and so are
-//!   needed in addition to those rows.
+//! - *Major*: Level1 is compacted into Level2 once it exceeds its target. To move a byte down,
+//!   compactions rewrite about `|L1|/|L0|` bytes at the first step and `|L2|/|L1|` at the second.
+//!   The sum is smallest if both are equal, so Level1's target is the geometric mean of Level2 and
+//!   of the bytes that Level0 holds when it is compacted. A ceiling limits Level0 and Level1
+//!   together to a share of Level2, because they cost space: most of their rows are newer versions
+//!   of rows in Level2, and both versions are stored.
 //! - *Self-major*: within Level2, extents of mostly dead blocks, and slices with many versions that
 //!   no snapshot sees, are merged into fewer extents once wasted space exceeds a ceiling.
 //!
@@ -38,8 +39,10 @@
 //!   if a read of Level2 costs no more. So there is always a slice to take down.
 //!
 //! # Order
-//! Compactions without which writers would soon be slowed come first. The other kinds follow in the
-//! order of the setting `compaction_order`, and by urgency within each kind.
+//! The functions here choose within one sub-table. `compact_one` in `engine/work.rs` chooses among
+//! all sub-tables and the kinds above. Compactions without which writers would soon be slowed come
+//! first. The other kinds follow in the order of the setting `compaction_order`, and by urgency
+//! within each kind. If nothing else is due, `compact_one` compresses slices again (`recode`).
 
 mod conflicts;
 mod deletion;

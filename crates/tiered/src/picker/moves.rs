@@ -3,9 +3,9 @@
 //!
 //! # What a pick must keep
 //! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
-//! - **MOVE-PICK-2.** An extent goes to the class that is meant for its level. An extent that is
-//!   meant for the slowest class goes to the next faster class if it is hot, and to the class after
-//!   that if it is among the hottest.
+//! - **MOVE-PICK-2.** An extent goes to the class that is meant for its level. If this is the
+//!   slowest class, a hot extent goes to the class above instead, and one of the hottest extents
+//!   goes two classes up.
 //! - **MOVE-PICK-3.** No extent moves to a class with little or no free space: the remaining space
 //!   is for new extents.
 //! - **MOVE-PICK-4.** An extent that has moved up moves down again only once it is much cooler than

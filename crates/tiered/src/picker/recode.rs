@@ -6,11 +6,12 @@
 //! neighbouring ones into fewer extents (X-Engine's slides, "Storage cost": cold records only). Hot
 //! slices stay as they are, because each read of them would pay for the decompression.
 //!
-//! Slices above Level2 are recompressed, too, once their sub-table has *come to rest*: it has not
-//! been written to for a while. If only Level2 were compressed, a table that is small in relation
-//! to memory never would be, because no new writes drive its rows down. The recode compaction
-//! leaves these slices in their level: compacting them into Level2 would rewrite the overlapping
-//! slices there, perhaps for a few rows. It runs only if they are a large enough part of the
+//! Slices above Level2 are compressed, too, once their sub-table has *come to rest*: nothing has
+//! been written to it for a while. A table that is small in relation to memory would otherwise
+//! never be compressed, because no new writes drive its rows down to Level2. First, minor
+//! compactions take Level0 down. Then recode compactions compress the slices of Level1 in place: a
+//! compaction into Level2 would rewrite the overlapping slices there, perhaps for a few rows. All
+//! this happens only if the uncompressed slices above Level2 are a large enough part of the
 //! sub-table.
 
 use super::{Kind, Pick};
