@@ -1,13 +1,14 @@
 //! Estimates the number of keys in a range, for a planner that chooses an access path. An estimate
 //! reads no device.
 //!
-//! A slice inside the range counts whole. A slice at an end of the range counts in part. If the
-//! extent's index is in memory, it gives the block in which the range ends. Within a block, and
-//! within a slice whose index is not in memory, the estimate interpolates: it takes the eight bytes
-//! behind the common prefix of the first and last key as numbers.
+//! In each run, the estimate examines a limited number of slices and extrapolates from them. A
+//! slice inside the range counts whole. A slice at an end of the range counts in part: the extent's
+//! index, if it is in memory, gives the block in which the range ends. Within a block, and within a
+//! slice whose index is not in memory, the estimate interpolates between the first and the last
+//! key: it takes the eight bytes behind their common prefix as numbers.
 //!
-//! Rejected: a fixed share for the slices at the ends. A range of a hundred keys would count as
-//! half of an extent, and a planner would prefer a full scan.
+//! Rejected: counting a fixed share of each slice at an end, such as half. A range of a hundred
+//! keys would count as half of an extent, and a planner would prefer a full scan.
 
 use spillway_base::KeyRange;
 use spillway_base::engine::RangeEstimate;

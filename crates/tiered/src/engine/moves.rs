@@ -2,7 +2,8 @@
 //!
 //! A move copies an extent, under the same number, into slots on another device, and then records
 //! the new slots in the manifest. Slices and cached blocks of the extent stay as they are. Readers
-//! that began before the move go on reading the old slots. The last of them returns these slots.
+//! that began before the move continue to read the old slots. When the last of these readers is
+//! done, the old slots become free.
 //!
 //! - **EXTENT-MOVE-1.** A move changes nothing that can be read, at any snapshot.
 //! - **EXTENT-MOVE-2.** After a crash at any moment, the extent is at one location, whole, and all

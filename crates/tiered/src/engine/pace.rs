@@ -2,9 +2,9 @@
 //!
 //! A compaction at full speed takes a core and the device for a second or more, and slows
 //! concurrent reads and commits. So a compaction pauses after each extent. The lower the debt, the
-//! longer the pause. The same debt slows writers, but only well above the debt at which compactions
-//! stop pausing. So the debt settles below that point, where compactions do as much work as writers
-//! cause, and the work is spread over time.
+//! longer the pause. The same debt slows writers, but only well above the value at which
+//! compactions no longer pause. So the debt settles below this value, where compactions do as much
+//! work as writers cause, and the work is spread over time.
 //!
 //! Rejected: a limit of compactions in bytes per second. It would have to be set for each device
 //! and each load.

@@ -2,13 +2,15 @@
 //! sub-tables (X-Engine, section 2).
 //!
 //! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels leaves
-//! the others alone. So the engine splits a sub-table that has grown large. It also splits a
-//! sub-table that receives more than one and a half times the share of writes that each core would
-//! have if all writes were spread evenly; this split is in the middle of the writes.
+//! the others alone. So the engine splits a sub-table that has grown large, in the middle of its
+//! data. It also splits a smaller sub-table in the middle of its writes if it receives much of the
+//! write load: more than one and a half times the share that each core would have if all writes
+//! were spread evenly over the cores.
 //!
-//! The engine joins neighbours that have become small and cold, because each sub-table costs a
-//! memtable. The write load is counted from the opening, so nothing counts as cold until a
-//! half-life ([`Inner::half_life`]) of bytes has been flushed.
+//! The engine joins neighbours that have become small and are hardly written, because each
+//! sub-table costs a memtable. Very small neighbours are joined in any case. The write load is
+//! counted from the opening. So until a half-life ([`Inner::half_life`]) of bytes has been flushed,
+//! the engine does not know which sub-tables are hardly written.
 //!
 //! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
 //! spans the split key is cut ([`super::slice_split`]): only its block with the key is rewritten.

@@ -13,15 +13,15 @@
 //! - **PREFETCH-1 (the gets' results).** Results and errors of gets are the same as without reading
 //!   ahead; gets only wait less.
 //! - **PREFETCH-2 (ahead).** When a get is next, the reads for the keys behind it are in flight, as
-//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. Up to a quarter of
-//!   these reads may have finished without new reads in their place.
+//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. New reads begin once
+//!   there is room for a quarter of that, so that each submission has several.
 //! - **PREFETCH-3 (alone).** If only one of the keys needs a read, its get makes this read itself.
 //!
 //! A multi-get does not read ahead for a key whose get needs no device, because its row or its
 //! blocks are cached, or are in the system's page cache. Such a read would gain nothing from
 //! running in parallel. It would also cost more than the get's own read, which may copy only a part
-//! of a block. To find such keys, the multi-get looks each key up without waiting. This lookup does
-//! not count: it changes neither the table's access pattern nor the hits and misses of the row
+//! of a block. To find such keys, the multi-get looks each key up without waiting. This lookup is
+//! not counted: it changes neither the table's access pattern nor the hits and misses of the row
 //! cache, and offers no row to the row cache.
 
 use std::sync::Arc;

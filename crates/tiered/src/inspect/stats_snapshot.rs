@@ -3,9 +3,10 @@
 //! engine reads it.
 //!
 //! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`). It writes
-//! under another name and renames the file, without a sync. A sync here could be the one call to
-//! which the system reports that an edit or extent was lost (DISK-5 of `storage::disk`). This
-//! writer would ignore the failure, and the writer of the edit or extent would not learn of it.
+//! under another name and renames the file, without a sync. The reason is that the system reports a
+//! lost write to one sync only (DISK-5 of `storage::disk`). If a sync here got the report that an
+//! edit or extent was lost, this writer would ignore it, and the writer of the edit or extent would
+//! not learn of it.
 //!
 //! A crash leaves the previous file, the new one, or bytes that fail the checksum. A missing, torn
 //! or damaged file, and a file of another version, all count as no statistics.

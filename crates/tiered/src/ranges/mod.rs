@@ -1,8 +1,9 @@
 //! Range tombstones: deletions of everything that a snapshot saw of a key range.
 //!
-//! A range tombstone over the keys in `[start, end)` says that a commit, the `csn` of its *mark*,
-//! deleted every version up to `upto`, the snapshot at which its transaction read the range.
-//! Versions that other transactions installed after that snapshot are above `upto` and stay.
+//! A range tombstone over the keys in `[start, end)` has a *mark*, which is two CSNs: `csn` is the
+//! commit that deleted the range, and `upto` is the snapshot at which its transaction read the
+//! range. The commit deleted every version up to `upto`. Versions that other transactions installed
+//! after that snapshot are above `upto` and stay.
 //!
 //! Whether a version is hidden depends on its key and its CSN, and not on where it is stored. So
 //! range tombstones need not lie in extents among the versions that they hide. A memtable has the
@@ -30,16 +31,17 @@
 //! - **RANGE-TOMBSTONE-4 (kept while it hides).** A range leaves the levels' list, for some of its
 //!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left. This
 //!   is the rule of any tombstone.
-//! - **RANGE-TOMBSTONE-5 (dropped).** A flush or compaction drops a version because of a range if
-//!   it would drop the version because of a newer version of the key with the range's CSN. If every
-//!   live snapshot sees the range, a compaction re-links no slice and carries no block that has
-//!   hidden versions. It drops slices and blocks that have only hidden versions unread.
+//! - **RANGE-TOMBSTONE-5 (dropped).** Flushes and compactions treat a range like a newer version,
+//!   with the range's CSN, of each key that it covers. They drop a version that the range hides
+//!   where they would drop a version that such a newer version hides. If every live snapshot sees
+//!   the range, a compaction re-links no slice and carries no block that has hidden versions. It
+//!   drops slices and blocks that have only hidden versions unread.
 //! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
 //!   records the range.
 //! - **RANGE-TOMBSTONE-7 (no cost without ranges).** If there are no ranges, a read checks only one
 //!   flag of each memtable, and whether the levels' list is empty.
-//! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit installs each run of consecutive ranges
-//!   in its batch by one union with the memtable's ranges, which copies all of them. The cost is
+//! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit installs consecutive ranges of its
+//!   batch together, by one union with the memtable's ranges, which copies all of them. The cost is
 //!   bounded: a memtable whose ranges take more than [`crate::memtable::RANGES_BYTES_MAX`] is
 //!   sealed.
 //! - **RANGE-TOMBSTONE-9 (before its flush).** While a range is only in memory, flushes of older

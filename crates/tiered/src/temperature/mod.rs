@@ -12,9 +12,10 @@
 //! - **TEMPERATURE-1.** A read takes no lock for its count. Twelve of thirteen reads only decrement
 //!   a thread-local counter. The thirteenth is counted by a plain store to the extent's word, and
 //!   only each sixteenth of these, one read in 208, adds to the shared count of the epoch.
-//! - **TEMPERATURE-2.** Each epoch halves all counts; the halving of a count is made up for when
-//!   the count is next used. An extent that is read as often as the average has a temperature from
-//!   [`MEAN`] up to twice that, or a little less.
+//! - **TEMPERATURE-2.** Each epoch halves all counts. A count is halved when it is next used, once
+//!   for each epoch that has ended since its last change. The temperature of an extent that is read
+//!   as often as the average is about [`MEAN`] at the beginning of an epoch, and about twice that
+//!   at its end.
 //! - **TEMPERATURE-3.** A temperature belongs to blocks. The temperature of a slice is computed
 //!   from the counts of its blocks' regions, scaled up to a whole extent. Moving an extent or
 //!   re-linking a slice changes no temperature.
@@ -23,8 +24,9 @@
 //! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions: two threads may
 //!   lose a count, and a restart loses all.
 //!
-//! Each read of one key counts, and of a scan only its first block. So a full scan warms nothing.
-//! Reads of compactions, checks and backups do not count.
+//! Each get counts as a read of the block that it searches. A scan counts as a read only of the
+//! block where it begins, so a full scan warms nothing. Reads of compactions, checks and backups do
+//! not count.
 
 use std::cell::Cell;
 use std::ops::Range;

@@ -10,8 +10,8 @@
 //!
 //! - **TOMBSTONE-SKIP-1 (truth).** At any snapshot that E2 allows to be read, and that is at or
 //!   above an active gap's CSN, no key in the gap has a value. A scan at such a snapshot that
-//!   reaches the gap, or begins in it, continues behind it and gives the same rows. A scan at an
-//!   older snapshot never skips the gap.
+//!   reaches the gap, or begins in it, continues past the gap's end and returns the same rows as
+//!   without the gap. A scan at an older snapshot never skips the gap.
 //! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no active gap
 //!   covers its key, and no gap that is then on trial will cover it when it becomes active.
 //! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes a lock only for a value
@@ -76,10 +76,10 @@
 //! poll's time.
 //!
 //! *Earlier states.* If several consumers poll a queue, one of them may have a snapshot just below
-//! the CSN of a gap that another one recorded. Its scan skips an earlier state of the gap: the gap
-//! as it was before it grew. An earlier state is a gap with its own CSN, true for the same reasons,
-//! inside the grown gap and cut together with it. A scan at an old snapshot adds the gap that it
-//! found as an earlier state.
+//! the CSN of a gap that another consumer recorded. Its scan skips an earlier state of the gap: the
+//! gap as it was before it grew. An earlier state is a gap with its own CSN, true for the same
+//! reasons, inside the grown gap and cut together with it. When a scan at an old snapshot has found
+//! a gap inside a newer gap, it adds its gap as an earlier state of the newer one.
 //!
 //! The ages of the kept states, in commits, grow about exponentially. So scans at young snapshots,
 //! which are the most frequent, walk over little, and scans at older ones skip at least a part.

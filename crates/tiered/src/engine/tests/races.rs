@@ -1,4 +1,4 @@
-//! Two pieces of background work that meet, always at the same point.
+//! Races between two pieces of background work. Each test makes them meet at a fixed point.
 
 use super::*;
 
