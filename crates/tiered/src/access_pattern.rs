@@ -8,8 +8,8 @@
 //! of a smaller memtable is free again sooner.
 //!
 //! The limit in bytes has the larger effect, because a compaction of Level0 rewrites these bytes.
-//! The number of sub-levels has a small effect: filters let gets skip most sub-levels, and with a
-//! quarter of the sub-levels a scan of 20 rows takes 11 instead of 14 us of processor time.
+//! The number of sub-levels has a small effect: filters let gets skip most sub-levels, and with
+//! fewer sub-levels a scan of 20 rows takes 11 instead of 14 us of processor time.
 //!
 //! Reads and writes are sampled: each thread counts its own operations, and adds one in [`EACH`] to
 //! the counts of the table. So most operations write no cache line that other threads share.

@@ -18,10 +18,10 @@
 //!
 //! The nodes are not stored on disk. They are built when a block enters memory, because the check
 //! of the block reads all keys at that moment. So blocks on disk stay small, and blocks of every
-//! format version have nodes. X-Engine stores its nodes, but then a compaction could not carry, cut
-//! or encode a block without rebuilding its nodes. In memory, a leaf takes eight bytes for each
-//! key. Four of them are the offset, which a binary search needs as well. The root takes half a
-//! byte for each key.
+//! format version have nodes. X-Engine stores its nodes. Here, stored nodes would have to be
+//! rebuilt whenever a compaction carries, cuts or encodes a block. In memory, a leaf takes eight
+//! bytes for each key. Four of them are the offset, which a binary search needs as well. The root
+//! takes half a byte for each key.
 //!
 //! # Guarantees
 //! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any

@@ -11,10 +11,10 @@
 //! When the hand reaches a block of the main queue, the block moves to the front if it has a mark
 //! of use, and loses the mark. A block without a mark is evicted.
 //!
-//! Tables form a clock of their own, with its hand. An eviction advances the hand of the tables if
-//! they hold more than their share, or that of the small queue if this queue has more than its
-//! tenth. If neither is the case, the main queue and the tables compete: the hand whose entries
-//! save more bytes of reading for each byte of memory advances more slowly.
+//! Tables form a clock, which has a hand, too. An eviction advances the hand of the tables if they
+//! hold more than their share, or that of the small queue if this queue has more than its tenth. If
+//! neither is the case, the main queue and the tables compete: the hand whose entries save more
+//! bytes of reading for each byte of memory advances more slowly.
 
 use std::collections::VecDeque;
 

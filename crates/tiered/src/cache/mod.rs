@@ -29,7 +29,7 @@
 //! - **BLOCK-CACHE-6 (tables stay longer).** A table is evicted before its blocks only if tables
 //!   hold more than their share, three quarters of the cache.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
-//!   still see, are charged to the budget, except for BLOCK-CACHE-4.
+//!   still see, are charged to the budget. BLOCK-CACHE-4 states the only exception.
 //! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither
 //!   as a hit nor as a miss. It does not replace a table that is there already, and the capacity
 //!   includes it (BLOCK-CACHE-3).

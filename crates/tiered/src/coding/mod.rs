@@ -2,9 +2,10 @@
 //!
 //! By default, blocks of Level0 and Level1 are stored as they are, and blocks of Level2 are
 //! compressed with zstd, with a dictionary trained on blocks of their table (X-Engine's slides,
-//! "Storage cost"). LZ4 suits blocks that are read often: it decompresses about as fast as memory
-//! is copied. Every block states its own coding. So a compaction can carry a block to another
-//! extent as it is, and blocks of one extent may differ in coding.
+//! "Storage cost"). The settings may choose LZ4 for blocks that are read often, because it
+//! decompresses about as fast as memory is copied. Every block states its own coding. So a
+//! compaction can carry a block to another extent as it is, and blocks of one extent may differ in
+//! coding.
 //!
 //! # Guarantees
 //! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was

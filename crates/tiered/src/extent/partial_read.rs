@@ -7,9 +7,10 @@
 //! bytes. The table (block index and filters) stores these *notes* when a block has been read and
 //! verified for the second time.
 //!
-//! Rejected: storing the notes of a block at its first read, in memory for all blocks of the extent
-//! at once. The notes of blocks that are read once are never used. With 32 times as much data as
-//! memory, the notes took half of the memory for blocks, and 15 % more was read.
+//! Rejected: storing the notes of a block at its first read, in memory that is allocated for all
+//! blocks of the extent at once. This wasted memory on blocks that are read only once. With 32
+//! times as much data as memory, the notes took half of the memory for blocks, and 15 % more was
+//! read.
 //!
 //! # Guarantees
 //!

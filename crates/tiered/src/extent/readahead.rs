@@ -19,9 +19,9 @@
 //!   its reads in flight, and the next user of the queue waits until they end. If a group of gets
 //!   stops because of a failure, it waits for its reads.
 //! - **READAHEAD-4 (bounded).** The limit of a reader is [`WINDOW_BYTES`], or a [`MEMORY_SHARE`]th
-//!   of the budget if that is less. A scan has at most this limit plus one piece in flight or
-//!   waiting. A group of gets has at most a [`MEMORY_SHARE`]th of the budget in flight, or one
-//!   read. All of this memory is charged to the budget.
+//!   of the budget if that is less. A scan has at most this limit plus one piece in flight, or read
+//!   and not used yet. A group of gets has at most a [`MEMORY_SHARE`]th of the budget in flight, or
+//!   one read. All of this memory is charged to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;

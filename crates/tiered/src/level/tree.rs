@@ -19,9 +19,10 @@
 //! X-Engine's metadata index copies paths in the same way (section 3.1.3).
 //!
 //! Rejected: a flat list. A search in it was as fast, but an edit copied a counted pointer for each
-//! slice, and later dropped it: some ten milliseconds for half a million slices. Rejected: a list
-//! of lists. An edit would still copy about a thousand counted pointers, and each copy changes the
-//! count in a node that is in no processor cache.
+//! slice, and later dropped it: some ten milliseconds for half a million slices.
+//!
+//! Rejected: a list of lists. An edit would still copy about a thousand counted pointers. Each copy
+//! changes the count in a node that is in no processor cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

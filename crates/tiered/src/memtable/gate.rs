@@ -3,7 +3,8 @@
 //!
 //! Every insertion enters the gate and leaves it. One counter for all threads would move from core
 //! to core at each insertion. So there are several *stripes*, each in a cache line of its own. A
-//! thread always uses the same stripe, which also has the other counters that an insertion changes.
+//! thread always uses the same stripe. The stripe also has the other counters that an insertion
+//! changes.
 
 use std::cell::Cell;
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A hot key only makes its own list longer. If every version were an entry of the index, searches
-//! for its neighbours would pass its many versions.
+//! for the neighbours of a hot key would pass its many versions.
 //!
 //! # Invariants
 //!

@@ -10,8 +10,8 @@
 //!
 //! A memtable spends most of its time waiting for memory. In a skiplist of a million keys, a search
 //! visits some twenty nodes, each in a cache line of its own, and most of them are not in the
-//! cache. In the tree, a search visits six or seven nodes. All but the last stay in the cache, and
-//! the lines of a node are fetched in parallel.
+//! processor's cache. In the tree, a search visits six or seven nodes. All but the last stay in the
+//! processor's cache, and the lines of a node are fetched in parallel.
 //!
 //! # Invariants
 //!

@@ -4,8 +4,9 @@
 //! - **PICKER-1.** Where sources of one table hold versions of the same key, the newer source holds
 //!   the newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
 //!   that overlaps it.
-//! - **PICKER-2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
-//!   target level that overlaps the hull of the other inputs.
+//! - **PICKER-2.** The runs of Level1 and Level2 stay sorted. So the inputs include every slice of
+//!   the target level that overlaps the *hull* of the other inputs: the keys from their smallest to
+//!   their largest.
 //! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //! - **PICKER-4.** No pick holds a slice from a range in [`Conflicts`]: damaged keys, or keys that
 //!   another compaction holds.
@@ -19,10 +20,10 @@
 //!   sub-levels that writers would soon be slowed. The picker weighs the bytes that the merge
 //!   writes against the number of memtables that Level0 can then take before it must merge as much
 //!   again. So it prefers small sub-levels, and many of them.
-//! - *Minor*: Level0 is compacted once its bytes reach a share of those of the lower levels. The
-//!   picker takes the key range in which Level0 has the most bytes for each overlapping byte below.
-//!   The outputs go into Level1, or, where that is cheap, together with the overlapping part of
-//!   Level1 straight into Level2.
+//! - *Minor*: Level0 is compacted once its bytes reach a fixed number or, if that is more, a share
+//!   of the bytes of the lower levels. The picker takes the key range in which Level0 has the most
+//!   bytes for each overlapping byte below. The outputs go into Level1, or, where that is cheap,
+//!   together with the overlapping part of Level1 straight into Level2.
 //! - *Major*: Level1 is compacted into Level2 once it exceeds its target. To move a byte down,
 //!   compactions rewrite about `|L1|/|L0|` bytes at the first step and `|L2|/|L1|` at the second.
 //!   The sum is smallest if both are equal, so Level1's target is the geometric mean of Level2 and
@@ -42,7 +43,7 @@
 //! The functions here choose within one sub-table. `compact_one` in `engine/work.rs` chooses among
 //! all sub-tables and the kinds above. Compactions without which writers would soon be slowed come
 //! first. The other kinds follow in the order of the setting `compaction_order`, and by urgency
-//! within each kind. If nothing else is due, `compact_one` compresses slices again (`recode`).
+//! within each kind. If none of them can run, `compact_one` runs a recode compaction (`recode`).
 
 mod conflicts;
 mod deletion;

@@ -1,5 +1,5 @@
-//! The scripts in `testdata`: levels in, the pick out. With `SPILLWAY_REWRITE` set,
-//! the expected part of each script is rewritten to what came out.
+//! The scripts in `testdata`: each gives levels and the expected pick. With `SPILLWAY_REWRITE` set,
+//! the expected picks are replaced by the actual ones.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Counts the code paths that sources took on this thread: tests check that they cover them.
+//! Counts the code paths that sources took on this thread, so that tests can check that they cover
+//! each path.
 
 use std::cell::Cell;
 

@@ -14,13 +14,13 @@
 //! - **SOURCE-3 (a row comes after what may hide it).** A source that is not at a row compares as
 //!   newer than a row of another source with its current key, because it may have a row there that
 //!   hides the other one.
-//! - **SOURCE-4 (batches).** [`Source::extend`] passes only values, each of which a step would have
-//!   reached, all inside the bounds and before the given key. It ends on the last one, and
-//!   [`Source::rows`] gives all of them until the next step. If no further value can be passed
-//!   cheaply, the batch is the current row alone.
-//! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch passes few keys
-//!   without a version at the snapshot. So a scan of one row does not wait for keys behind that row
-//!   that other transactions have added since, and a long scan can be stopped between steps.
+//! - **SOURCE-4 (batches).** [`Source::extend`] extends the current row to a batch of values. A
+//!   step would have reached each of them, and all are inside the bounds and before the given key.
+//!   The source then stands on the last of them, and [`Source::rows`] gives the whole batch until
+//!   the next step. If no further value can be added cheaply, the batch is the current row alone.
+//! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch skips only few keys
+//!   that have no version at the snapshot. So a scan of one row does not wait for keys behind that
+//!   row that other transactions have added since, and a long scan can be stopped between steps.
 //! - **SOURCE-6 (deletions by leaves).** After two consecutive keys of a memtable that are no
 //!   values at the snapshot, the source lists all keys behind the second in its leaf, prefetches
 //!   them together, and then steps through the list. So it does not wait for each key. Keys that

@@ -18,8 +18,8 @@
 //! - **SPACE-6.** No file records whether free slots have space. An opening assumes that none has,
 //!   and the engine then returns the space that an earlier process has left.
 //! - **SPACE-7.** The caller that returns space determines how much at once, because the file
-//!   system locks a file meanwhile, and readers of the file wait. Cutting off the end of a file
-//!   takes hardly any time once the space of its slots was returned.
+//!   system locks a file while it deallocates space of the file, and readers of the file wait.
+//!   Cutting off the end of a file takes hardly any time once the space of its slots was returned.
 
 mod class;
 mod file;

@@ -2,9 +2,9 @@
 //!
 //! A table that is used as a queue collects tombstones at its head. A compaction drops them only
 //! once no snapshot needs them, and tombstones in memtables stay until a flush. Each time a
-//! consumer polls the head for its first row, its scan would walk over all of them. So a scan that
-//! has walked over them once records a gap, and later scans skip it. A gap is a key range, and the
-//! CSN of a snapshot at which the range had no row. A sub-table has a few gaps.
+//! consumer polls the queue for its first row, a scan would walk over all of these tombstones. So a
+//! scan that has walked over them once records a gap, and later scans skip the gap. A gap is a key
+//! range, and the CSN of a snapshot at which the range had no row. A sub-table has a few gaps.
 //!
 //! # Guarantees
 //!
@@ -28,14 +28,13 @@
 //! installed before the scan began (E2), so no later installation changes the rows that S sees. A
 //! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap at
 //! S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes and
-//! compactions do not affect it. The scan treats rows that a range tombstone hides from S like
-//! tombstones. That commits are installed in any order of their CSNs does not matter, because a
-//! gap's CSN is compared only with snapshots.
+//! compactions add no value. The scan treats rows that a range tombstone hides from S like
+//! tombstones. Commits may be installed in any order: a gap's CSN is compared only with snapshots.
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
 //! into a memtable and then checks the gaps over its key. The scan puts the gap *on trial*, where
 //! no scan uses it, and then checks the memtables again for any value above S. At least one of the
-//! two checks must see the other thread's write. Without memory ordering, both checks may miss it.
+//! two checks must see the other thread's write. Without a memory barrier, both checks may miss it.
 //!
 //! A fence in each insertion would suffice, but is not needed: every insertion already passes the
 //! *gate* of its memtable. It changes a word of the gate when it enters and when it leaves, and it
@@ -85,10 +84,11 @@
 //! which are the most frequent, walk over little, and scans at older ones skip at least a part.
 //!
 //! *Splits, joins and openings.* New sub-tables begin without gaps. No gap is stored in a file, so
-//! after an opening there is none. A scan that reads a sub-table after a split or join has replaced
-//! it took its snapshot before the replacement. So every commit at or below the snapshot is
-//! installed in the replaced sub-table, and values that go to the new sub-tables are above the
-//! snapshot. Therefore the gaps of the replaced sub-table are still true for this scan.
+//! after an opening there is none. A scan may still read a sub-table that a split or join has
+//! replaced. The scan took its snapshot before the replacement. So every commit at or below the
+//! snapshot is installed in the replaced sub-table, and values that are only in the new sub-tables
+//! are above the snapshot. Therefore the gaps of the replaced sub-table are still true for this
+//! scan.
 //!
 //! *Borders.* A gap ends right behind the last key that the scan walked over, not at the next row.
 //! So rows that are appended to a queue lie behind the gap at its head, and do not cut it, even if

@@ -2,9 +2,9 @@
 //! (X-Engine, section 3.1.2).
 //!
 //! A point read first checks the row cache. A hit loads the cache line of a bucket and the row
-//! itself, at whatever level the row is stored. If memory is small, cached rows serve more reads
-//! for each byte than cached blocks do, because a block also holds the neighbours of a hot row,
-//! which are mostly cold.
+//! itself, whether the row is stored in a memtable or in any level. If memory is small, cached rows
+//! serve more reads for each byte than cached blocks do, because a block also holds the neighbours
+//! of a hot row, which are mostly cold.
 //!
 //! # Guarantees
 //!
@@ -39,9 +39,9 @@
 //! Each bucket counts how often it was locked. A thread that inserts a row first reads the count,
 //! then looks up the newest version, and inserts it only if the count is still the same. A commit
 //! first installs its versions, then locks the bucket of each of its keys and replaces the cached
-//! row. So there are three cases. If the commit locks before the thread reads the count, the thread
-//! finds the commit's version. If the commit locks after the insertion, it replaces the row. If the
-//! commit locks in between, the thread does not insert the row.
+//! row. Three orders are possible. If the commit locks the bucket before the thread reads the
+//! count, the thread finds the commit's version. If the commit locks it after the insertion, the
+//! commit replaces the row. If the commit locks it in between, the thread does not insert the row.
 //!
 //! Rejected: replacing a cached row when its memtable is flushed, as the paper does, and not at the
 //! commit. Until the flush, the row cache would have an older version than the memtables. So a

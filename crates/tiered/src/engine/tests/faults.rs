@@ -1,4 +1,4 @@
-//! Failing disks: every operation in turn, in every way; damage; and missing files.
+//! Failing disks: every operation fails in turn, in every way. Also damaged and missing files.
 
 use super::*;
 
