@@ -1,11 +1,13 @@
-//! Reads the log's commits while lanes append to it, and writes a log from such commits: for
-//! backups.
+//! Copies the log's commits for a backup, while lanes append to the log; and writes a new log from
+//! copied commits, for a restore.
 //!
-//! A backup copies commits, and not the files of the log. Frames, notes and generations of the log
-//! state CSNs up to which commits are durable or persistent. In copies of the files, a frame in one
-//! lane could state that a commit is durable which the copy of another lane lacks, unless every
-//! lane stopped at the same commit during the copy. So the copy has none of these statements, and a
-//! log that is made from the copy begins with its own.
+//! A backup copies the commits, and not the log's files. The files also state CSNs: each frame of
+//! commits states a CSN up to which every commit is durable, each note a CSN up to which the
+//! engines' files have every commit, and each generation a fence. The lanes are copied one after
+//! another while commits are appended. So the copied file of a later lane could state that a commit
+//! is durable which the copied file of an earlier lane lacks, and an opening would report
+//! corruption. Only a stop of all lanes at one commit could prevent that. A log that is made from
+//! copied commits has a fence of its own, the last copied commit, and no other statements.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,18 +1,25 @@
 //! Snapshots, locks, transactions, the commit pipeline and the redo log (decisions 001 to 006, 011
 //! and 012).
 //!
-//! The modules, in the order in which a transaction passes through them:
+//! The modules that a transaction passes through, in this order:
 //!
 //! - `options`: the options of a transaction;
 //! - `transaction`: a transaction's snapshot, locks and writes, its commit and its rollback;
 //! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
 //! - `spill`, `overlay`: writes of transactions that outgrow their share of memory;
 //! - `pipeline`, `record`: a commit's path to the log and the engines;
-//! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable;
-//! - `recovery`: restores the state from the log; `copy`: reads the log's commits while lanes
-//!   append to it, and writes a log from such commits;
-//! - `shared`, `throttle`, `reserve`: state that all transactions share;
-//! - `manager`: starts transactions, and maintains the log.
+//! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable.
+//!
+//! The others:
+//!
+//! - `manager`: starts transactions, and maintains the log;
+//! - `shared`, `engines`: the state that all transactions share, and the engines under them;
+//! - `throttle`: slows writers down when engines are behind;
+//! - `reserve`: disk space for commits that free space;
+//! - `recovery`: restores the state from the log;
+//! - `copy`: copies the log's commits for a backup, and makes a log from such a copy;
+//! - `metrics`: the metrics of all of these;
+//! - `sync`: the locks of code that loom checks.
 
 mod copy;
 mod engines;

@@ -12,12 +12,17 @@
 //! batch       see `spillway_base::batch`      (commit)
 //! ```
 //!
-//! The manager writes a note before it cuts the log. The note explains why the log begins later
-//! than the first commit. Each frame of commits begins with the stable CSN, so that recovery
-//! reports a log as damaged if it lacks a commit up to that CSN.
+//! The manager writes a note before it cuts the log. Without the note, recovery would report the
+//! commits that the cut removes as missing. Each frame of commits begins with the stable CSN, so
+//! that recovery reports a log as damaged if the log lacks a commit up to that CSN.
 //!
 //! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
 //! the lane before it takes its CSN.
+//!
+//! Records have no format number of their own. If the format of records changes, two numbers must
+//! be raised: the format in the header of a log segment (`plog/segment.rs` of `spillway_storage`),
+//! and the version of a backup's catalogue (`backup/catalogue.rs` of `spillway`), because a backup
+//! also has a file of records.
 
 use spillway_base::batch::{Op, PlacedOp, is_row_record, ops, placed_ops, read_row_record};
 use spillway_base::codec::Reader;

@@ -7,22 +7,23 @@
 //!
 //! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made:
 //!   at least a sixteenth of a log segment, and at most a whole one.
-//! - **RESERVE-2 (for whom).** While the reserve is not whole, only commits that free space are
-//!   admitted, and the note that must precede a cut of the log. Other commits fail with
+//! - **RESERVE-2 (for whom).** While the reserve is not whole, the log accepts only commits that
+//!   free space, and the note that precedes a cut of the log. Other commits fail with
 //!   [`ErrorKind::DiskFull`], so that they cannot use the reserve up.
-//! - **RESERVE-3 (in parts).** The reserve is given in eighths. A commit that frees space gets one
-//!   whenever the log has no room for it. If an engine is full and cannot write its memory out, it
-//!   accepts such commits nevertheless, and as many eighths are given as cover their bytes. The
-//!   last quarter is for commits that drop tables, which free space and write little.
+//! - **RESERVE-3 (in parts).** The reserve is given in eighths. Each time the log has no room for a
+//!   commit that frees space, one eighth is given. An engine whose memory is full, and which cannot
+//!   write it to the full disk, accepts such a commit nevertheless, if eighths that cover the
+//!   commit's bytes can be given. The last quarter is for commits that drop tables, which free
+//!   space and write little.
 //! - **RESERVE-4 (made whole).** Each later commit first tries to make the reserve whole again,
-//!   unless an engine still needs the parts that it was given. The attempt succeeds once the file
-//!   system has the space.
+//!   unless an engine still needs the parts that it was given. The attempt succeeds if the file
+//!   system has the space for all missing parts.
 //! - **RESERVE-5 (hope).** Background work returns space to the file system some time after the
 //!   commit that frees it. For [`HOPE`] after such a commit, and after an opening on a full disk,
 //!   other commits wait for the space instead of failing, and an engine that meets the full disk
 //!   receives parts of the reserve.
-//! - **RESERVE-6 (no harm).** The file holds nothing but its size. If it is lost, or cannot be
-//!   made, read or cut, the database works without a reserve.
+//! - **RESERVE-6 (no harm).** The file stores no data but its own size. If the file is lost, or
+//!   cannot be made, read or cut, the database works without a reserve.
 //!
 //! # Format
 //!

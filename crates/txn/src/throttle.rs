@@ -1,10 +1,11 @@
 //! Backpressure: writers slow down before anything runs out (decision 008).
 //!
-//! *Debt* says how far memtable flushes and compactions are behind ([`Debt`]): 0 is no debt, and 1
-//! is the limit. The debt determines a *rate* for all writers together, and a writer sleeps only as
-//! long as its own bytes take at that rate. This follows the 3D XPoint study, section V-A. That
-//! study found RocksDB's writers near a stop because each delayed write slept for a fixed time,
-//! which had little to do with the target rate. There are two stages:
+//! An engine's *debt* says how far its memtable flushes and compactions are behind ([`Debt`]): 0 is
+//! no debt, and 1 is the limit. The debt determines a *rate* for all writers to the engine
+//! together. Each commit costs the time that its bytes take at that rate, and writers sleep for
+//! these costs. This follows the 3D XPoint study (decision 008), section V-A. That study found
+//! RocksDB's writers near a stop because each delayed write slept for a fixed time, which had
+//! little to do with the target rate. There are two stages:
 //!
 //! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from [`RATE_MAX`], which no writer
 //!   reaches, to [`RATE_MIDDLE`].
@@ -18,12 +19,12 @@
 //! that measures the rate of flushes and compactions and sets the writers' rate to it. Flushes
 //! finish a whole memtable at a time, so the measured rate would always be out of date.
 //!
-//! Small commits sleep seldom. Each commit adds the time for its bytes to a total that all writers
-//! to an engine owe. A writer that finds at least [`QUANTUM`] owed sleeps until that time has
-//! passed. When the debt is below [`SLIGHT`] again, the time owed is forgiven.
+//! Small commits sleep seldom. Each commit adds its cost to a total that all writers to an engine
+//! owe. A writer that then finds at least [`QUANTUM`] owed sleeps until that time has passed. When
+//! the debt is below [`SLIGHT`] again, the time owed is forgiven.
 //!
 //! Writers sleep after their commit, when they have released their locks, so no transaction waits
-//! for a row because its holder sleeps. The engines' debt is the only input. The compaction
+//! for a row because its holder sleeps. The rate depends on the engine's debt only. The compaction
 //! scheduler reads the same figure.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -21,11 +21,17 @@
 //!
 //! - The prefix never falls.
 //! - Every commit at or below the prefix has finished.
-//! - While no call of [`Watermark::finish`] runs, the commit after the prefix has not finished. For
-//!   take a thread A that stores a CSN in its slot, and a thread B that advances the prefix to the
-//!   CSN before. A then loads the prefix, and B then loads the slot. Both have a sequentially
-//!   consistent fence between their store and their load, so at least one of them sees the other's
-//!   store, and advances the prefix.
+//! - While no call of [`Watermark::finish`] runs, the commit with the first CSN above the prefix
+//!   has not finished.
+//!
+//! The third invariant could fail in one way. Let M and N be consecutive CSNs, thread A finish
+//! commit N, and thread B advance the prefix to M. Both threads then check whether the prefix can
+//! advance to N. If A still loaded a prefix below M, and B did not find N in its slot, both would
+//! return, and the prefix would stay at M although commit N has finished. This cannot happen. A
+//! stores N in its slot and then loads the prefix. B stores M as the prefix and then loads N's
+//! slot. Both have a sequentially consistent fence between the store and the load. So A loads a
+//! prefix of at least M, or B finds N in its slot. The thread that does so advances the prefix to
+//! N, unless another thread has done so already.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

@@ -2,11 +2,11 @@
 //!
 //! A transaction locks keys of tables, whether or not a key has a value. A lock is shared or
 //! exclusive, and the transaction holds it until it ends. The holders and the waiters of a key are
-//! its *line*. Waiters are served in order of arrival. An upgrade from shared to exclusive goes to
-//! the front, because no other waiter can be served while its owner holds the shared lock. Each
-//! waiter sleeps on its own condition variable. A release wakes exactly the waiters that it grants
-//! the lock to, after it has unlocked the lock table. The waiter at the front spins for a few
-//! microseconds before it sleeps.
+//! its *line*. Waiters are served in order of arrival. A transaction that waits to upgrade its lock
+//! from shared to exclusive goes to the front, because no other waiter can be served while that
+//! transaction holds the shared lock. Each waiter sleeps on its own condition variable. A release
+//! wakes exactly the waiters that it grants the lock to, after it has unlocked the shard's mutex.
+//! The waiter at the front spins for a few microseconds before it sleeps.
 //!
 //! Rejected: to combine the changes of one row. Threads would queue their changes as closures
 //! beside the row's lock, and the holder of the lock would apply them all in one transaction. With
@@ -30,10 +30,10 @@
 //!
 //! A server has more clients than threads, and many clients may wait for one row. So an owner with
 //! a waker does not block its thread: the owner joins the line, and the request returns
-//! [`ErrorKind::WouldBlock`]. The owner has to retry once the wait is granted, interrupted or timed
-//! out. The thread that grants or interrupts the wait, or that checks timeouts, then calls the
-//! waker. It calls the waker at least once for each of these events, with no lock of the table
-//! held, and may call it spuriously.
+//! [`ErrorKind::WouldBlock`]. Once the wait is granted, interrupted or timed out, the waker is
+//! called, and the owner has to retry. The thread that grants or interrupts the wait, or that
+//! checks timeouts, calls the waker. It calls the waker at least once for each of these events, and
+//! may call it spuriously. It holds no mutex of the lock table during the call.
 //!
 //! # Deadlocks
 //!
@@ -56,8 +56,9 @@
 //! transaction holds a lock, and then that the transaction waits, the transaction still holds that
 //! lock.
 //!
-//! A granted wait stays published until its thread has woken. It has no edges any more. The search
-//! recognizes such a wait, because its owner holds the key and does not wait for an upgrade.
+//! A granted wait stays published until its thread has woken. The wait then has no edges any more.
+//! The search recognizes such a wait, because the owner of the wait holds the key and does not wait
+//! for an upgrade.
 //!
 //! Lock order: the detector's mutex, then a shard's, then an owner's. No thread holds the mutexes
 //! of two shards at once.

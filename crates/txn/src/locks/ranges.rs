@@ -4,8 +4,9 @@
 //! must not hold 20 million lines. Once an owner holds many row locks, [`Locks::fold`] replaces
 //! them by range locks. A range lock covers every key between two bounds, whether or not its owner
 //! requested the key. A bulk statement visits keys in order, so its ranges cover few keys that it
-//! did not visit. A transaction that locks as many keys at random locks most of the table in the
-//! end. That is the price of bounded memory. The threshold is so high that only bulk work pays it.
+//! did not visit. But if a transaction locks the same number of keys at random, its ranges cover
+//! most of the table in the end. That is the price of bounded memory. The threshold is so high that
+//! only bulk work pays it.
 //!
 //! A *span* is what an owner folds: two bounds, a table and a mode. A *range* is the lock on a part
 //! of a span that a shard has.
@@ -45,13 +46,14 @@
 //!   holders in their modes: at a fold, and when another owner releases its lock or leaves the
 //!   line.
 //! - **LOCK-5 (own keys).** If an owner requests a key that has no line and that its own range
-//!   covers, the outcome is [`super::Acquired::New`]. The owner may never have read that row, so
-//!   its caller compares the row with the snapshot as for any new lock.
+//!   covers, the outcome is [`super::Acquired::New`]. The owner may never have read the row of that
+//!   key, so the caller compares the row with the snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
-//! - **LOCK-7 (release).** An owner that ends visits each shard once. In one visit it removes its
-//!   ranges there, and releases every line that it holds there. After the visit it wakes the
-//!   waiters that it has granted.
+//! - **LOCK-7 (release).** An owner of ranges that ends visits each shard once. In one visit it
+//!   removes its ranges there, and releases every line that it holds there. After the visit it
+//!   wakes the waiters to which it has granted locks. An owner without ranges visits only the
+//!   shards of its keys.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
 //!   The owner's transaction charges these bytes to the budget before each request. From a
 //!   threshold on, the transaction folds. If neither the charge nor a fold makes room, the

@@ -1,16 +1,17 @@
 //! Flusher threads, one for each lane. They flush commits that no thread waits for.
 //!
 //! A thread that does not wait for its commit requests a flush within some delay. Most threads find
-//! an earlier request still set, and have nothing to do: they load one atomic and read no clock.
-//! This misses no commit. A thread queues its commit before it looks at the request, and a flusher
-//! clears the request before it looks at the queue. So if the thread finds the request set, the
-//! flusher has yet to look at the queue.
+//! an earlier request of the same urgency, and have nothing to do: they access one atomic variable
+//! and read no clock. No commit is missed. A thread queues its commit before it looks at the
+//! request, and a flusher clears the request before it looks at the queue. So if the thread finds
+//! the request set, the flusher has yet to look at the queue, and will find the commit there.
 //!
 //! A commit with a callback is not urgent for the flusher ([`Urgency::Soon`]): an idle thread may
 //! flush it first, and under load some other thread always does. So a flusher that has only such
 //! requests *stands by*. After each delay of [`SOON`] it checks whether other threads have flushed
-//! the commits that were queued at the last check. It flushes only if they have not. While the
-//! queue is not empty the request stays set, so no thread has to wake the flusher for it.
+//! the commits that were queued at the last check. It flushes only if they have not. The request
+//! stays set while the flusher stands by, so threads that queue more commits need not wake the
+//! flusher.
 
 use std::time::Duration;
 

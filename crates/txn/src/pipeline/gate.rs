@@ -1,15 +1,17 @@
 //! The gate that every commit passes before it takes a CSN. It refuses commits once the database is
 //! closed, and commits to a table that has been dropped.
 //!
-//! A commit must not get a CSN above that of a commit which drops one of its tables: engines would
-//! skip its writes silently. So a commit that drops a table *holds* the gate. It waits until every
-//! commit that passed the gate before has its CSN. Later commits wait until it releases the gate,
-//! and are then refused if they write to the dropped table.
+//! A commit that drops a table must be the last one of its table: if a commit with a larger CSN
+//! wrote to the table, engines would skip these writes silently. So a commit that drops a table
+//! *holds* the gate. It waits until every commit that has passed the gate has its CSN, and then
+//! takes its own. Commits that arrive meanwhile wait until the gate is released, and are then
+//! refused if they write to the dropped table. The commits of folds and of transactions with
+//! spilled writes hold the gate too ([`crate::spill`], SPILL-6 and SPILL-7).
 //!
-//! The gate costs other commits one load of a word that rarely changes. A commit loads the word
-//! after it has reserved its place, and the holder looks at the queues after it has stored the
-//! word. So the holder sees the commit's place, and waits for it, or the commit sees that the gate
-//! is held.
+//! The gate costs other commits one load of a word that rarely changes. A commit reserves its place
+//! in a lane's queue and then loads the word. The holder stores the word and then looks at the
+//! queues. So the holder finds the commit's place, and waits until the place is filled or given up;
+//! or the commit finds that the gate is held, and gives up its place.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;

@@ -1,5 +1,5 @@
-//! The pipeline's protocols, model-checked: every commit is acknowledged in every order of
-//! ordering, installing, flushing and falling asleep.
+//! The pipeline's protocols, model-checked: every commit is acknowledged, in every interleaving of
+//! threads that order, install and flush commits and fall asleep.
 
 use std::task::{Wake, Waker};
 

@@ -27,12 +27,12 @@
 //! # The durable CSN
 //!
 //! A lane is *durable through* a CSN if all of its commits up to that CSN are durable. All lanes
-//! are durable through the least of these CSNs. No list says which CSNs a lane has. The order of
-//! two steps replaces it: a thread reserves its place in the queue *before* it takes its CSN from
-//! the counter. A flush reads the counter first, and the end of the lane's queue second. So each
-//! commit of the lane up to the CSN that the flush read has its place before the end that the flush
-//! read. The flush writes and syncs the queue up to that end. The lane is then durable through that
-//! CSN.
+//! are durable through the least of these CSNs. No list of the CSNs in each lane is needed, because
+//! of the order of two steps: a thread reserves its place in the queue *before* it takes its CSN
+//! from the counter. A flush reads the counter first, and the end of the lane's queue second. So
+//! each commit of the lane up to the CSN that the flush read has its place before the end that the
+//! flush read. The flush writes and syncs the queue up to that end. The lane is then durable
+//! through that CSN.
 //!
 //! Commits that were written without a sync count as queued. A lane with nothing queued is durable
 //! through the current value of the counter.
@@ -86,9 +86,9 @@
 //!   own.
 //! - **PIPE-4 (panic).** If a thread panics between the reservation of a place and the end of its
 //!   install, or during a turn, the database stops: [`Pipeline::health`] returns the reason, every
-//!   commit above the stable CSN resolves to it, and nothing more is written to the log. Threads
-//!   that wait for installs return. If a callback for one commit panics, the callbacks of the other
-//!   commits are still called.
+//!   commit above the stable CSN resolves to that reason, and nothing more is written to the log.
+//!   Threads that wait for installs return. If a callback for one commit panics, the callbacks of
+//!   the other commits are still called.
 
 mod flusher;
 mod gate;

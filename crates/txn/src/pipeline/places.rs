@@ -14,14 +14,14 @@
 //! A writer adds a commit's place to the queue before it stores that the lane is durable up to the
 //! commit. The stable CSN reaches the commit only after some thread has read that store. A teller
 //! reads the stable CSN *before* it looks at the queues. So each commit up to the CSN that the
-//! teller read is in a queue, or an earlier teller has reported it. No lane has to have commits of
-//! its own for a report of the other lanes' commits.
+//! teller read is in a queue, or an earlier teller has reported it. An idle lane delays no reports
+//! of commits in other lanes.
 //!
 //! Rejected: a ring with one entry for each CSN, in which an engine looks up the place of a version
 //! whenever it needs the place. Commits of other engines would have entries too. An entry could be
-//! reused only after the versions of its commit, and of all commits before it, were evicted. Here
-//! the engine writes the place into the version itself when the commit is reported, and no other
-//! memory of the place remains.
+//! reused only after the versions of its commit, and of all commits before it, were evicted. With
+//! the chosen design, the engine writes the place into the version itself when the commit is
+//! reported, and no other memory of the place remains.
 //!
 //! # Why no place comes late (LOG-READ-10)
 //!

@@ -2,15 +2,15 @@
 //! thread at a time removes them.
 //!
 //! A thread reserves a place by adding the size of its entry to `tail`. It then owns the place. It
-//! waits until the taker has emptied these words of their last entry, copies its commit into them,
-//! and stores the entry's first word last. So threads copy their commits in parallel; only the
-//! reservations are sequential. The *taker* is the thread that removes entries. It goes from place
-//! to place, and waits at a place that is reserved and not yet filled. That wait is short, because
-//! the owner needs nothing but processor time to fill the place.
+//! waits until the entry that was in these words before has been removed, copies its commit into
+//! them, and stores the entry's first word last. So threads copy their commits in parallel; only
+//! the reservations are sequential. The *taker* is the thread that removes entries. It goes from
+//! place to place, and waits at a place that is reserved and not yet filled. That wait is short,
+//! because the owner needs nothing but processor time to fill the place.
 //!
 //! ```text
 //! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
-//!         word 1   the commit's CSN
+//!         word 1   the commit's CSN; the number of words if the place was given up
 //!         word 2   the room in the log that it was admitted with
 //!         then the payload, little-endian, filled up with zeros
 //! ```

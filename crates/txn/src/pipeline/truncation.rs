@@ -5,10 +5,10 @@
 //! [`spillway_base::log_place`]). So the cut first reports the places of all stable commits to that
 //! engine, and then asks it about each segment.
 //!
-//! Before it deletes a segment, the cut makes a note durable in the first lane. The note states the
-//! CSN up to which the engines' files have all commits, so that recovery does not report the
-//! commits that the cut removed as lost. Space for the note is reserved ahead: a full log has no
-//! room for it, and could then not be cut.
+//! Before the cut deletes a segment, it makes a note durable in the first lane. The note states the
+//! CSN up to which the engines' files have all commits. Without the note, recovery would report the
+//! removed commits as lost. The room for the note is reserved ahead of time. Otherwise a full log
+//! would have no room for the note, so it could not be cut.
 
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::LogSpan;

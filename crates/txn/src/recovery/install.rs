@@ -11,10 +11,11 @@
 //! all newer versions in the list, once for each version.
 //!
 //! With partitioned writes, only the last version of each key is installed, as far as that is safe.
-//! No transaction reads before the opening ends, so no older version is needed, unless the last one
-//! is lost in a crash. So an older version is left out only if the later one is in a commit that is
-//! known to have been durable. Later commits are installed in full: an engine may write some of
-//! them to its files, and a crash may still lose the others.
+//! No transaction reads before the opening ends, so an older version is needed only if the last one
+//! is lost in another crash. So an older version is left out only if the last one is in a commit
+//! that is known to have been durable. Commits that are not known to have been durable are
+//! installed in full: an engine may write some of them to its files, and a crash may still lose the
+//! others.
 //!
 //! Two designs were rejected. If every window is partitioned, the install takes a quarter longer
 //! when no key is written often, although memtables are then filled in key order. If a window in

@@ -1,10 +1,10 @@
 //! Opening: replays the logs into the engines (decision 005).
 //!
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
-//! commits. It installs them in *windows*: a window has consecutive CSNs, and begins after the last
-//! commit of the window before. All threads install a window together, in any order, which E2
-//! allows. The stable CSN advances after each window, so the engines can flush memtables, and free
-//! memory, while recovery still reads the rest.
+//! commits. It installs them in *windows*. A window has consecutive CSNs, and begins after the last
+//! commit of the previous window. All threads install a window together, in any order, which the
+//! engines allow ([`spillway_base::engine`], E2). The stable CSN advances after each window, so the
+//! engines can flush memtables, and free memory, while recovery still reads the rest.
 //!
 //! Recovery begins after the largest CSN up to which the files of *every* engine have all commits.
 //! An engine whose files have later commits receives these again, and they change nothing there
@@ -12,18 +12,19 @@
 //!
 //! Recovery ends at the first CSN that no lane has. It discards later commits, which were never
 //! acknowledged (decision 002). Then it starts a new log generation in every lane, and records the
-//! last recovered CSN as the generation's *fence*. By the fence, later openings know which commits
-//! were discarded: those of an earlier generation with CSNs above the fence. They never install
-//! these. A fence in any lane holds for all lanes, because an opening that was interrupted may have
-//! started its generation in some lanes only. Before recovery starts the generation in the first
-//! lane, it makes the commits that it read durable in all lanes.
+//! last recovered CSN as the generation's *fence*. The fence tells later openings which commits
+//! were discarded: those of an earlier generation with CSNs above the fence. Later openings do not
+//! install them. A fence in any lane holds for all lanes, because an opening that was interrupted
+//! may have started its generation in some lanes only. A fence also states that the commits up to
+//! it are durable. So recovery makes the commits that it has read durable in all lanes before it
+//! starts the generation in the first lane.
 //!
-//! A gap is normal only above the largest CSN that is known to have been durable. Recovery knows it
-//! from the frames, which state the stable CSN at their write, and from the fences. A log that ends
-//! below that CSN has lost acknowledged commits, so the opening reports corruption. It does the
-//! same for a log that begins later than the first commit which the engines' files may lack.
-//! Recovery knows that commit from the engines, and from the notes that precede each cut of the
-//! log.
+//! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
+//! this CSN from the frames, each of which states the stable CSN at the time of its write, and from
+//! the fences. A log that ends below this CSN has lost acknowledged commits, so the opening reports
+//! corruption. The opening also reports corruption if the log begins later than the first commit
+//! that the engines' files may lack. Recovery learns that commit from the engines, and from the
+//! note that precedes each cut of the log.
 
 mod install;
 mod memory;

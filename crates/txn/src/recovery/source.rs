@@ -1,5 +1,5 @@
-//! The source of a replay's commits: a lane's log, read on the calling thread or ahead by a thread
-//! of its own.
+//! The source of a replay's commits: a lane's log, which the calling thread reads, or which a
+//! separate thread reads ahead.
 //!
 //! A log is read in pieces. The commits of a piece stay in the buffer that they were read into
 //! until they are installed.

@@ -34,10 +34,11 @@
 //! ([`Serializable::read_range`]), and not when it begins: a scan that stops at its first row has
 //! read no more than that row.
 //!
-//! This is early enough. The note finds the transactions that wrote into the range before it,
-//! because their writes stay noted while the reader runs. Transactions that write into the range
-//! later find the note. If the scan is dropped, its note can return no error: after a conflict the
-//! transaction's next step fails ([`Serializable::refuse`]).
+//! It is early enough to note the range at the end of the scan. The note then finds the
+//! transactions that have already written into the range, because their writes stay noted while the
+//! reader runs. Transactions that write into the range later find the note. If the scan is dropped,
+//! its note can return no error: after a conflict the transaction's next step fails
+//! ([`Serializable::refuse`]).
 //!
 //! # Which transactions are tracked, and how long
 //!
@@ -45,11 +46,12 @@
 //! their reads and writes are not noted. So serializability holds among the transactions that
 //! request it.
 //!
-//! If a transaction committed at CSN C, then an active or later transaction is concurrent with it
-//! exactly if its snapshot is below C. So the notes of the transaction are kept while the stable
-//! CSN, or the snapshot of an active SERIALIZABLE transaction, is below C. After that no later
-//! transaction needs them: each registers with the current stable CSN before it takes its snapshot
-//! ([`Serializable::enter`]), and its snapshot is not below that CSN.
+//! Let a transaction commit at CSN C. Another transaction that is active at that time, or begins
+//! later, is concurrent with it exactly if the other transaction's snapshot is below C. So the
+//! notes of the committed transaction are kept while the stable CSN, or the snapshot of an active
+//! SERIALIZABLE transaction, is below C. After that no later transaction needs them: each registers
+//! with the current stable CSN before it takes its snapshot ([`Serializable::enter`]), and its
+//! snapshot is not below that CSN.
 
 mod notes;
 

@@ -1,4 +1,4 @@
-//! Transactions that write more than memory holds: spilling and folding.
+//! Spilling and folding: how a transaction writes more than memory holds.
 //!
 //! A transaction keeps its writes in memory ([`crate::transaction`], the write buffer). When they
 //! outgrow its share of the budget, it *spills* them: it commits them to [`SPILL`], a table of the
@@ -35,7 +35,8 @@
 //!   and none at a snapshot below N. After a crash all of them exist if commit N was recovered, and
 //!   none otherwise.
 //! - **SPILL-2 (own reads).** The transaction reads its spilled writes like those in its buffer. A
-//!   scan that was open before a spill also sees them, ahead of its position.
+//!   scan that was open before a spill also returns them, in the part of its range that it has not
+//!   reached yet.
 //! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes the spilled writes made since, and
 //!   no others. Spilled writes are split into *layers* at the savepoints that still exist. A
 //!   rollback drops the layers since the savepoint.

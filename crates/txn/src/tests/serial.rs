@@ -3,8 +3,8 @@
 //! change existed, counts (SSI-1).
 //!
 //! Steps of several transactions take turns on one thread, so a seed is one history. A transaction
-//! that would have to wait for a lock gives up. Few transactions commit, so all their orders are
-//! tried.
+//! that would have to wait for a lock is rolled back. Few transactions of a history commit, so the
+//! test can try all their orders.
 
 use std::collections::BTreeMap;
 

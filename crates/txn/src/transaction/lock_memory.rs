@@ -1,10 +1,10 @@
 //! Charges a transaction's locks to the memory budget (`locks::ranges`, LOCK-8).
 //!
 //! A transaction charges the memory of a lock before it requests the lock, in steps of
-//! [`super::CHARGE_STEP`]. The first [`FREE_BYTES`] are free. If the transaction has many row
-//! locks, it first folds them into range locks. If neither a fold nor a charge makes room, the
-//! request fails with [`ErrorKind::LockTableFull`] and locks nothing. The transaction keeps the
-//! locks that it holds.
+//! [`super::CHARGE_STEP`]. The first [`FREE_BYTES`] of its locks are not charged. If the
+//! transaction has many row locks, it first folds them into range locks. If neither a fold nor a
+//! charge makes room, the request fails with [`ErrorKind::LockTableFull`] and locks nothing. The
+//! transaction keeps the locks that it holds.
 
 use std::cell::{Cell, RefCell};
 

@@ -13,8 +13,8 @@
 //! them.
 //!
 //! The newest version of a locked row is installed, because its writer installed it before it
-//! released the lock. So a change of rows by their keys waits for no installs. Only its own commit
-//! does, for the installs of all commits with smaller CSNs.
+//! released the lock. So a change of rows by their keys does not wait until the commits with
+//! smaller CSNs are installed. Only the acknowledgement of its own commit waits for that.
 //!
 //! # Locking reads
 //!

@@ -2,28 +2,36 @@
 //!
 //! - **NEWEST-1 (where).** Under READ COMMITTED, and under REPEATABLE READ with
 //!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest
-//!   committed version of each row, which it reads once it has the row's lock.
-//!   [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
-//! - **NEWEST-2 (which rows).** A scan of rows to lock reads the state that was committed when the
-//!   scan was opened. Its caller reopens it behind the row that it has reached after a wait for a
-//!   lock ([`Transaction::waits_granted`]), and after it has read a row that has changed since
-//!   ([`Scan::is_behind`]). So the rest of the range is read in the state that is committed by
-//!   then. The scan meets a row that another transaction has meanwhile moved or inserted ahead of
-//!   it, and does not meet a row that was moved behind it. [`Transaction::delete_rows`] does this
-//!   itself.
+//!   committed version of each row. The version is read once the transaction has the row's lock. So
+//!   a newer version than the snapshot's never causes a
+//!   [`spillway_base::ErrorKind::WriteConflict`].
+//! - **NEWEST-2 (which rows).** A scan of rows to lock ([`Transaction::scan_to_lock`]) reads the
+//!   state that was committed when the scan was opened. That state is out of date once the
+//!   transaction has waited for a lock ([`Transaction::waits_granted`] has risen), or has read a
+//!   version that was committed after the scan was opened ([`Scan::is_behind`]). The caller then
+//!   replaces the scan by a new one over the part of the range that is still to be scanned. The new
+//!   scan reads the state that is committed at its own opening. So the caller finds a row that
+//!   another transaction has inserted into this part, or moved to it, in the meantime. The caller
+//!   does not find a row that was moved from this part to the part that is already scanned.
+//!   [`Transaction::delete_rows`] replaces its scans itself.
 //! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
 //!   for a row only if the row's last committed version matches the statement.
-//! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's
-//!   snapshot, and see the transaction's own writes in place of the snapshot's versions. Neither a
-//!   change nor a locking read takes the snapshot. A caller may maintain keys that are derived from
-//!   rows, such as index entries. For a row that the transaction changes,
-//!   [`Transaction::get_replaced`] returns the snapshot's version. The caller also overwrites the
-//!   keys derived from that version, and writes those derived keys that the snapshot lacks, so that
-//!   plain reads at the snapshot find the transaction's own row and not the old one.
+//! - **NEWEST-4 (plain reads).** Under REPEATABLE READ, plain reads stay at the transaction's
+//!   snapshot, and return the transaction's own writes in place of the snapshot's versions. The
+//!   first plain read takes the snapshot; no change or locking read does. A caller may maintain
+//!   keys that are derived from rows, such as index entries. The row that a transaction changes may
+//!   be newer than the row's version at the snapshot, and have other derived keys than that
+//!   version. Plain reads at the snapshot must find the transaction's row by the derived keys of
+//!   that row, and not by those of the snapshot's version. So the caller gets the snapshot's
+//!   version from [`Transaction::get_replaced`], and deletes the keys that are derived from it. The
+//!   caller also writes all keys that are derived from the transaction's row. The caller does both
+//!   even if another transaction has already deleted or written these keys, because a plain read at
+//!   the snapshot does not see that transaction's writes.
 //!
 //! Rejected: to restart the statement at a newer snapshot when it meets a changed row, as
-//! CockroachDB does under READ COMMITTED. Every statement would see one state of all rows. But a
-//! change of a large table beside other writers would restart again and again.
+//! CockroachDB does under READ COMMITTED. Every statement would then see one state of all rows. But
+//! if other transactions keep writing to a large table, a statement that changes the whole table
+//! would meet a changed row in each attempt, and never end.
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};

@@ -2,15 +2,15 @@
 //!
 //! - **RANGE-DELETE-1 (which rows).** A deletion takes the rows that a scan of the range shows:
 //!   those that the snapshot sees, and the transaction's own. If the transaction acts on the newest
-//!   versions, the scan is a scan of rows to lock (NEWEST-2). Then the version that a row has once
-//!   it is locked decides, and a row that another transaction has deleted by then is not deleted
-//!   again.
+//!   versions, the scan is a scan of rows to lock (NEWEST-2). A row that has changed since is then
+//!   judged by the version that it has once it is locked. A row that another transaction has
+//!   deleted by then is not deleted again.
 //! - **RANGE-DELETE-2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`]
-//!   does. The deletion is refused if [`Transaction::delete`] of one of the rows would be.
+//!   does. If [`Transaction::delete`] would fail for one of the rows, the whole deletion fails.
 //! - **RANGE-DELETE-3 (others' rows).** Rows of other transactions in the range that this
-//!   transaction does not see stay, whether they are committed before it or after it.
-//! - **RANGE-DELETE-4 (own rows).** The transaction's earlier writes into the range are deleted.
-//!   Its later writes stay.
+//!   transaction does not see stay, whether the other transactions commit before or after this one.
+//! - **RANGE-DELETE-4 (own rows).** Rows that the transaction wrote into the range before the
+//!   deletion are deleted. Rows that it writes there afterwards stay.
 //! - **RANGE-DELETE-5 (later writers).** A transaction whose snapshot is older than the commit is
 //!   refused if it would write one of the rows, as if each row had been deleted singly. If the rows
 //!   were deleted as one range, it is also refused if it would write a key between them that had no
@@ -18,16 +18,18 @@
 //! - **RANGE-DELETE-6 (serializable).** The deletion counts as a read of the range, and as a write
 //!   of each deleted row.
 //! - **RANGE-DELETE-7 (form).** A run of at least [`AT_ONCE_FROM`] deleted rows, with no kept row
-//!   between them, becomes one range operation of the batch, which hides everything that the
-//!   snapshot sees there. The operation begins behind the kept row before the run, or where the
-//!   range begins, and ends at the next kept row, or where the range ends. If the range has no
-//!   beginning or no end, the operation begins at the first row of the run or ends at the last one.
-//!   The transaction's own rows, rows newer than the snapshot, and shorter runs are deleted row by
-//!   row. After every [`RANGES_PER_DOUBLING`] range operations, a run must have twice as many rows
-//!   to become one, and a transaction has at most [`RANGES_MAX`]. So the cost of installing and
-//!   reading the operations does not grow with the number of rows.
-//! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all of its own writes, and those of
-//!   `choose`; locks stay.
+//!   between them, becomes one range operation of the batch. The operation hides everything that
+//!   the snapshot sees between its bounds. It begins right after the kept row that precedes the
+//!   run, or where the range begins, and ends at the next kept row, or where the range ends. If the
+//!   range has no beginning or no end, the operation begins at the first row of the run or ends at
+//!   the last one. The transaction's own rows, rows newer than the snapshot, and shorter runs are
+//!   deleted row by row. After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the
+//!   number of rows that a run must have doubles. A transaction has at most [`RANGES_MAX`] range
+//!   operations. So the cost of installing and reading the operations does not grow with the number
+//!   of rows.
+//! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all writes that it has made, and
+//!   those that its callback `choose` has made in the same transaction. The transaction keeps the
+//!   locks.
 //! - **RANGE-DELETE-9 (memory).** Each deleted row is charged to the memory budget: for its lock
 //!   (LOCK-8), and under SERIALIZABLE for the note of its key (SSI-2). If the budget has no room
 //!   for a row, the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
