@@ -2,17 +2,17 @@
 //!
 //! Most memory is charged by its user, before it is allocated. The rest is charged by no user:
 //! unused ends of the allocator's pages, pages that the allocator has not returned to the system,
-//! stacks, and small allocations. The watch reads the resident memory of the process, and charges
-//! what exceeds the charges of all users as [`Use::Other`]. So caches evict as much, and requests
-//! for which the budget has no room are refused.
+//! stacks, and small allocations. The watch reads the resident anonymous memory of the process, and
+//! charges what exceeds the charges of all users as [`Use::Other`]. So caches evict that much, and
+//! requests for which the budget then has no room are refused.
 //!
 //! - **WATCH-1 (fixed part).** The first [`FIXED_BYTES`] of resident memory beyond the charges are
 //!   not charged: code, stacks and small allocations take that much with any budget.
 //! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
-//!   first asks the allocator to return free memory to the system, and charges what then exceeds
-//!   the charges. While the watch has a charge, it does the same when another user needs memory
-//!   ([`GiveWay`]).
-//! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. A process whose
+//!   first asks the allocator to return free memory to the system. It then charges only the
+//!   resident memory that still exceeds the charges. While the watch has a charge, it does the same
+//!   when another user needs memory ([`GiveWay`]).
+//! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. So a process whose
 //!   uncharged memory grows beyond that still serves requests.
 //!
 //! Rejected: to count allocations in the allocator. Each allocation would write to a counter, and

@@ -9,7 +9,8 @@
 //! through u64      commits up to here are in the backup
 //! log              bytes u64, CRC32C u32, commits u64
 //! segment bytes    u64, of the database's log
-//! new              extents u64, bytes u64: extents that this backup copied, without its log
+//! new              extents u64, bytes u64: the extents that this backup copied; the bytes of these
+//!                  and of the memory engine's files that it copied
 //! version          length u32, text: the version of Spillway that wrote the backup
 //! manifest         length u64, bytes: the tiered engine's manifest of these extents, with the
 //!                  CRC32C of each

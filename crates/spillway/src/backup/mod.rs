@@ -1,10 +1,10 @@
 //! Backups of a running database, kept in a folder that holds many of them.
 //!
 //! A backup consists of the files of both engines as they are at one moment, and of the commits up
-//! to that moment that these files may lack, which it reads from the log. A restored backup is
-//! opened like a database after a crash. Extents never change, and each has a unique number. So a
-//! folder of backups, a [`Repository`], stores each extent once, and a later backup copies only new
-//! extents. The same holds for the files of the memory engine.
+//! to that moment that these files may lack. It reads these commits from the log. A restored backup
+//! is opened like a database after a crash. Extents never change, and each has a unique number. So
+//! a folder of backups, a [`Repository`], stores each extent once, and a later backup copies only
+//! new extents. The same holds for the files of the memory engine.
 //!
 //! # Guarantees
 //!
@@ -51,9 +51,9 @@
 //! The identity of a database is a random number in the file `backup-identity` in its folder
 //! (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C). The first backup creates it. A copy of the
 //! folder that was made by other means has the same identity. If such a copy is used as a second
-//! database, or replaces the first one, remove `backup-identity` from it. Otherwise backups of both
-//! databases meet in a repository as backups of one: a backup is refused if the repository has an
-//! extent of the same number with another checksum.
+//! database, or replaces the first one, remove `backup-identity` from it. Otherwise a repository
+//! takes the backups of both databases for backups of one, and a backup fails when the repository
+//! has an extent of the same number with another checksum.
 
 mod catalogue;
 mod create;

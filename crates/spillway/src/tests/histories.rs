@@ -1,23 +1,31 @@
-//! Recorded histories of many clients, with crashes in between, checked for strict serializability.
+//! Checks that histories of many clients, with crashes of the machine in between, are strictly
+//! serializable.
 //!
-//! After Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental observations"
-//! (VLDB 2020): a transaction appends numbers, each used once, to lists, and reads lists. The final
-//! lists show in which order they were written, so the results of all reads determine which
-//! transaction precedes which:
+//! The method is Elle's (Kingsbury and Alvaro, "Elle: inferring isolation anomalies from
+//! experimental observations", VLDB 2020). A transaction reads lists and appends numbers to them.
+//! No number is appended twice. So the final lists show the order in which the numbers were
+//! appended, and each read shows which of them it saw. From this the checker derives pairs of
+//! transactions of which one must *precede* the other in any serial order:
 //!
-//! - the writer of an element before the writer of the next one;
-//! - the writer of the last element that a read saw before the reader, and the reader before the
-//!   writer of the next;
-//! - a transaction that was acknowledged before one that began later.
+//! - the writer of a number precedes the writer of the next number in the same list;
+//! - the writer of the last number that a read returned precedes the reader, and the reader
+//!   precedes the writer of the next number;
+//! - a transaction precedes every transaction that began once it had been acknowledged.
 //!
-//! An order of all transactions exists if these relations have no cycle. Under snapshot isolation
-//! there may be cycles, but each has two consecutive readers that precede the writers of data they
-//! did not see (Cerone and Gotsman, "Analysing snapshot isolation", JACM 2018): if each such step
-//! is joined with the one before it, the result has no cycle. In addition nothing acknowledged may
-//! be missing, nothing refused may exist, and every read must be of a prefix.
+//! If these pairs form no cycle, there is a serial order that explains all results. Snapshot
+//! isolation allows cycles of one kind: they contain two consecutive pairs that each lead from a
+//! reader to the writer of a number that the reader did not see (Cerone and Gotsman, "Analysing
+//! snapshot isolation", JACM 2018). The check of snapshot isolation therefore leaves out every pair
+//! (R, W) from a reader R to the writer W of a number that R did not see. In its place it has a
+//! pair (P, W) for each transaction P that precedes R by a pair of the other kinds. The pairs that
+//! result must form no cycle.
 //!
-//! Clients are threads, and the database has its own, so a seed does not fix a history; the checker
-//! needs no fixed one.
+//! In addition, no number of an acknowledged transaction may be missing, no number of a refused
+//! transaction may be in a list, and every read must return a prefix of the final list.
+//!
+//! The clients are threads, and the database has threads of its own, so two runs with the same seed
+//! may have different histories. The checks hold for every history, so the tests need no particular
+//! one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,10 +1,12 @@
-//! Transactions that write more than their share of memory, over the tiered engine on a simulated
-//! disk, against a model: a map of the committed rows, and for each open transaction the map at its
-//! begin and its writes since.
+//! Random histories of transactions that write more than their share of memory, on a simulated disk
+//! that crashes. The seed chooses the engine of each table. The oracle is a model: a map of the
+//! committed rows, and for each open transaction its writes and a map of the rows that it should
+//! see.
 //!
-//! Beside the guarantees of `spillway_txn`'s module `spill` (SPILL-1 to SPILL-8) it checks
-//! conflicts: a write of a row that another commit changed since the snapshot is refused, and no
-//! other write is.
+//! The tests check the guarantees SPILL-1 to SPILL-8 of `spillway_txn`'s module `spill`. They also
+//! check conflicts: a write of a row fails if another transaction has changed the row since the
+//! writer's snapshot, and otherwise succeeds. Only for a row in a range that has been deleted as
+//! one operation since then are both results allowed (RANGE-DELETE-5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
