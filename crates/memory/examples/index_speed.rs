@@ -2,9 +2,10 @@
 //! `scc`'s tree and `masstree`.
 //!
 //! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each
-//! kind of keys, million operations per second with one and two threads, the median of three rounds
-//! in which the maps take turns, and heap bytes per key. The seconds are those that the threads ran
-//! on a processor, so other work on the machine matters less; waiting for a lock asleep is free.
+//! kind of keys, million operations per second with one and with two threads, and heap bytes per
+//! key. The maps take turns in three rounds, and the median round counts. A second is a second of
+//! processor time of the threads. So other work on the machine has less influence, and the time
+//! that a thread sleeps for a lock does not count.
 #![allow(unsafe_code)] // An allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -4,7 +4,8 @@
 //! - **CHAIN-1 (order).** A chain has one version for each commit that changed the row, the newest
 //!   first. Its last link may be a place: the log place of the next older version.
 //! - **CHAIN-2 (kept).** The newest version of each row stays, and so does every version that a
-//!   live snapshot finds. The chain may drop another version only if its place is known.
+//!   live snapshot finds. The chain may drop any other version once the place of that version is
+//!   known.
 //! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
 //!   is removed: its entry becomes empty while it is locked, then its key leaves the index. A
 //!   thread that follows a RID to an empty entry looks the key up again.

@@ -7,8 +7,8 @@
 //! - **LOADING-1 (before use).** A thread looks up, inserts or removes a key only after the key's
 //!   block was loaded. A scan reads no further than the blocks that are loaded.
 //! - **LOADING-2 (deferred).** A replayed operation on a key whose block is not loaded waits in the
-//!   block. The thread that loads the block applies them, in order of CSN: so a deletion is not
-//!   collected before the operations that it follows were applied.
+//!   block. The thread that loads the block applies the waiting operations in the order of their
+//!   CSNs. So a deletion is not collected before the operations that precede it were applied.
 //! - **LOADING-3 (whole).** Checkpoints, log compaction, the release of segments and the background
 //!   collection begin once all blocks are loaded. Slots that were free in the checkpoint are used
 //!   again from then on.

@@ -7,9 +7,10 @@
 //! - **PINS-3.** The watermark that [`Pins::hold`] returns does not move until the returned pin is
 //!   dropped.
 //!
-//! The watermark is the minimum of the horizon's watermark and the pinned snapshots. An update
-//! reads the horizon first: if the horizon no longer reports a snapshot, the snapshot is already
-//! pinned.
+//! The watermark is the minimum of the horizon's watermark and the pinned snapshots. An update of
+//! the watermark reads the horizon first and the pins second. A pin is made while the horizon still
+//! reports the snapshot. So if the horizon no longer reports a pinned snapshot, the update finds
+//! the pin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! The log segments that contain rows: their handles, which are short numbers in places, and their
-//! live bytes.
+//! The log segments that contain rows. This module gives each of them a handle, a short number by
+//! which places name it, and counts its live bytes.
 //!
 //! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of the records whose places are in
 //!   a version in memory or in an entry of an array.
-//! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
-//!   is durable that began after the segment lost its last live bytes. So no checkpoint that an
-//!   opening may read names it.
+//! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes, and a
+//!   checkpoint is durable that began after the segment had lost the last of them. So no checkpoint
+//!   that an opening may read names the segment.
 //! - **SEGMENT-3 (no answer from other bytes).** A reader receives only a verified record of the
 //!   requested table and key.
 //! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was

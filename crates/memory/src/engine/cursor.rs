@@ -5,8 +5,8 @@
 //! cursor's epoch pin, so afterwards the cursor searches the index again.
 //!
 //! A scan that may wait reads the evicted rows among its entries in parallel ([`super::prefetch`]),
-//! and then finds the records held in memory without releasing its pin. It begins with one row and
-//! doubles the number each time, because a scan may end at any row.
+//! and then finds the records held in memory without releasing its epoch pin. It reads one row at
+//! first, and twice as many each later time, because a scan may end at any row.
 
 use std::ops::Bound;
 use std::ops::Range;

@@ -15,10 +15,10 @@
 //!   stable, and its place is known. A snapshot older than this commit finds no row.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
-//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice their live
-//!   bytes, plus a fixed amount. Segments without live rows are released after the next checkpoint,
-//!   and take at most a quarter of that space until then. This checkpoint also runs if there are no
-//!   commits.
+//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most the space that is
+//!   allowed: twice their live bytes, plus a fixed amount. Segments without live rows are released
+//!   after the next checkpoint. If such segments take more than a quarter of the allowed space, or
+//!   if no commit will cause a checkpoint, the background work writes one for them.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
 //! - **MEMORY-6 (reads beside statements).** A statement may begin a read of an evicted row (E12).

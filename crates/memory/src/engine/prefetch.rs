@@ -1,9 +1,10 @@
 //! Multi-gets: the engine reads evicted rows of later keys while it looks up earlier keys.
 //!
 //! The indirection array has the place of an evicted row's record, so a key needs at most one read.
-//! The engine looks up the keys after the next get in the index, and reads their records in
-//! parallel. It holds a record until the key's get takes it ([`crate::log_reads`]). Ordinary gets
-//! return the results: if a record could not be read, or is no longer held, the key's get reads it.
+//! While a get of one key is served, the records of the following keys are read in parallel: the
+//! engine looks these keys up in the index before their gets come. It holds a record until the
+//! key's get takes it ([`crate::log_reads`]). Ordinary gets return the results: if a record could
+//! not be read, or is no longer held, the key's get reads it.
 //!
 //! # Guarantees
 //! - **AHEAD-1 (the gets' results).** Gets return the same results and errors as without reading
@@ -14,8 +15,8 @@
 //!   begin.
 //! - **AHEAD-3 (alone).** If only one of the keys needs a read, its get does the read.
 //!
-//! A record in the operating system's page cache is held at once, and does not count as a wait. A
-//! scan reads evicted rows ahead in the same way (`cursor`).
+//! If a record is in the operating system's page cache, the engine holds it at once, and its read
+//! does not count as a wait. A scan reads evicted rows ahead in the same way (`cursor`).
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Opening: reads the last checkpoint, but not its keys ([`super::load`]). Afterwards `replay`
-//! passes the log's tail, in any order and from many threads (HiEngine, section 4.3). No row is
-//! read.
+//! Opening: reads the last checkpoint, but not its keys ([`super::load`]). Afterwards recovery
+//! passes the commits of the log's tail to `replay`, in any order and from many threads (HiEngine,
+//! section 4.3). No row is read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
 //!   versions of the commit, once, and no versions of other commits. Until then no other commit
-//!   takes the commit's slot.
+//!   takes the commit's slot in the ring.
 #![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;

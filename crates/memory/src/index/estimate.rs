@@ -1,8 +1,9 @@
 //! Estimates of the number of keys in a range.
 //!
-//! An estimate walks the paths to the two bounds of the range. Between the paths, it counts
-//! children that are keys exactly. Children that are nodes it estimates from the fan-outs along a
-//! few sampled descents. It checks no versions: an inconsistent read only makes the estimate worse.
+//! An estimate walks the paths to the two bounds of the range, and looks at the children between
+//! the two paths. It counts those that are keys. For those that are nodes, it estimates the number
+//! of keys below from the fan-outs along a few sampled descents. It checks no versions of nodes: an
+//! inconsistent read only makes the estimate worse.
 
 use std::ops::Bound;
 

@@ -4,16 +4,17 @@
 //! locks the latch only if the latch still has the version that the writer has read, so it need not
 //! read the data again.
 //!
-//! - **LATCH-1.** If a reader sees data that a writer stored (Release) under the lock, with an
-//!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
-//!   writer changed the latch before the store, and the version never repeats.
+//! - **LATCH-1.** A reader reads the version, then the data. If it sees data that a writer has
+//!   stored under a later lock, the reader's check fails. For this the data is stored with Release
+//!   and loaded with Acquire. So the load synchronizes with the store. The writer changed the latch
+//!   before the store, and no version repeats.
 //!
 //! A thread waits for a latch only in [`Latch::read`], where it holds no latch. A thread that holds
 //! a latch only tries to lock another, so latches cannot deadlock.
 //!
-//! Leis et al. mark nodes that were replaced. Here a reader reads the node's version and then
-//! checks the parent. A thread that replaces the node locks both, so the reader's check of the node
-//! or of the parent fails.
+//! Leis et al. mark nodes that were replaced. No mark is needed here, because a reader checks the
+//! version of the parent after it has read the version of the node. A thread that replaces the node
+//! locks both, so the reader's check of the node or of the parent fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
