@@ -1,12 +1,13 @@
 //! Asynchronous reads: the device reads the blocks and rows that lookups miss while their threads
 //! do other work.
 //!
-//! While a thread waits for a device, another thread has to take its place, and the first must be
-//! woken later. A lookup that begins an asynchronous read costs no thread: it returns at once, and
-//! is repeated when the read has ended. So the queues can keep as many reads in flight as the
-//! device executes in parallel. The thread that finds a read completed hands its bytes to the
-//! engine ([`AsyncRead::take`]), which decodes them into its cache or its rows, where the repeated
-//! lookup finds them. Then the thread wakes the waiters.
+//! A lookup that waits for a device costs more than the time of the read: another thread has to
+//! take the waiting thread's place, and the waiting thread must be woken later. A lookup that
+//! begins an asynchronous read costs no thread: it returns at once, and is repeated when the read
+//! has ended. So the queues can keep as many reads in flight as the device executes in parallel.
+//! The thread that finds a read completed hands its bytes to the engine ([`AsyncRead::take`]),
+//! which decodes them into its cache or its rows, where the repeated lookup finds them. Then the
+//! thread wakes the waiters.
 //!
 //! # Guarantees
 //! - **ASYNC-READ-1 (every waiter is woken).** Once a read in flight has ended, with any result,
@@ -28,18 +29,18 @@
 //!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
 //!   [`AsyncReads::keeps_some`] returns `true` until the system has accepted all reads that are
 //!   held back, including the rest of a read that the device did in part, and also after a panic.
-//! - **ASYNC-READ-7 (alone).** Queues can be opened so that no read begins while none is in flight
-//!   and the caller's threads have nothing else to do ([`thread::is_quiet`]): a lookup that waits
-//!   for the device itself is then faster.
+//! - **ASYNC-READ-7 (alone).** Queues can be opened for a pool of threads that is sometimes idle.
+//!   Then no read begins while none is in flight and the pool has nothing else to do
+//!   ([`thread::is_quiet`]): the lookup waits for the device itself, which is faster.
 //!
 //! One system call submits several reads to a device; in a virtual machine this call is a large
 //! part of a read's cost. So a thread that begins reads does other ready work first and then
 //! submits them. Without other work it submits at once.
 //!
 //! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
-//! page cache ([`crate::File::read_now`]), and on a miss Linux begins to read the bytes into the
-//! page cache. If the asynchronous read then bypassed it, the device would read the same bytes
-//! twice. Readers that bypass the page cache do not ask it.
+//! page cache ([`crate::File::read_now`]). If the bytes are not there, Linux begins to read them
+//! into the page cache. An asynchronous read that bypassed the page cache would make the device
+//! read the same bytes again. Readers that are set to bypass the page cache do not ask it.
 
 use std::hash::{BuildHasher, Hash};
 use std::os::fd::OwnedFd;

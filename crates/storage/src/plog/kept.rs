@@ -2,9 +2,9 @@
 //! (LOG-READ-4 to LOG-READ-8 of [`spillway_base::log_place`]).
 //!
 //! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in
-//! the log's folder. A cut renames the file and copies nothing, and no later write changes it. So a
-//! read in progress continues (DISK-7), and a reader needs only the lane and the number to find the
-//! file.
+//! the log's folder. A cut renames the file and copies nothing. No later write changes the file. So
+//! a read in progress continues (DISK-7), and a reader needs only the lane and the number to find
+//! the file.
 //!
 //! A crash may undo a rename that was not synced (DISK-4). The segment is then in the redo log
 //! again, and the next cut asks the engine again whether to keep it. [`KeptSegments::open`] finds

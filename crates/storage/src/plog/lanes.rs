@@ -1,9 +1,9 @@
 //! Measures how many lanes a log's device can use.
 //!
-//! One more lane helps only if its syncs run in parallel with those of the others. Some devices
-//! sync the files of a disk one after another. Then a commit of one lane waits for the syncs of all
-//! lanes, since it is acknowledged when all commits before it are durable. No device reports
-//! whether it syncs in parallel, so this module measures it.
+//! One more lane helps only if its syncs run in parallel with those of the other lanes. Some
+//! devices sync the files of a disk one after another. Then a commit of one lane waits for the
+//! syncs of all lanes, since it is acknowledged when all commits with smaller CSNs are durable. No
+//! device reports whether it syncs in parallel, so this module measures it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

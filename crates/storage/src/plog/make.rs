@@ -1,7 +1,7 @@
 //! Makes segments, in new files or in the files of segments that are no longer needed.
 //!
 //! A file is made under a temporary name and gets its segment's name once its header is durable. So
-//! a segment that can be found has a header, and an unreadable header is damage.
+//! a file with a segment's name has a complete header, and an unreadable header is damage.
 
 use std::path::PathBuf;
 use std::sync::Arc;

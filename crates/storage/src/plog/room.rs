@@ -3,14 +3,15 @@
 //! `claimed` is the total room that is reserved and not yet used. `piece` is the largest contiguous
 //! free part of the log: the free end of the current segment, or one spare segment. `claimed` is at
 //! most `piece`. So all reserved rooms fit, however appends combine them into frames and in
-//! whatever order. A frame that fits into the current segment reduces the free end and `claimed` by
-//! the same amount. If a frame does not fit, the piece is the spare segment, which has room for all
-//! claims, and the frame begins that segment.
+//! whatever order. A frame that fits into the current segment reduces the segment's free end and
+//! `claimed` by the same amount. If a frame does not fit there, `piece` is the size of a spare
+//! segment, which has room for all claims, and the frame begins that segment.
 //!
-//! A thread that reserves first adds its claim and then compares `claimed` with `piece`. An append
-//! stores the smaller piece before it removes its claim. Therefore a reservation after the removal
-//! sees the smaller piece, and a reservation before it counts the bytes that the append uses. In
-//! both cases the reservation succeeds only if its room is left after all other claims were used.
+//! To reserve, a thread adds its claim to `claimed` and then compares `claimed` with `piece`. An
+//! append stores the smaller piece before it removes its claim. Therefore a reservation after the
+//! removal sees the smaller piece, and a reservation before the removal counts the bytes that the
+//! append uses. In both cases the reservation succeeds only if its room is left after all other
+//! claims were used.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 

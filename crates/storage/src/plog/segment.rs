@@ -37,9 +37,9 @@
 //!
 //! A frame that cannot be read is a torn tail, or it is damage if a later write proves that the
 //! frame was durable. Three writes are such a proof: a later frame of the segment whose `durable`
-//! is above the frame; a frame of the same generation in a later segment, because a segment is
-//! sealed and synced before the next one is written; and the header of a later generation that
-//! found the end of the log behind the frame.
+//! is above the frame's offset; a frame of the same generation in a later segment, because a
+//! segment is sealed and synced before the next one is written; and the header of a later
+//! generation that states an end of the log past the frame.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

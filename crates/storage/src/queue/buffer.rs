@@ -1,13 +1,13 @@
 //! Buffers for direct transfers to and from a device.
 //!
 //! Large buffers use huge pages if the system has them. A transfer past the page cache reaches the
-//! device in physically contiguous pieces. 2 MiB are one piece on a huge page, and 512 pieces
-//! otherwise. On a virtual disk with reads and writes of 2 MiB, this raises reads from 0.9 to 3.0
-//! GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
+//! device in physically contiguous pieces. 2 MiB on a huge page are one piece, and 512 pieces on
+//! ordinary pages. On a virtual disk with reads and writes of 2 MiB, huge pages raise reads from
+//! 0.9 to 3.0 GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
 //!
-//! Small buffers, such as for one block, come from the heap. If many threads used a mapping for
-//! each, then mapping a buffer, clearing its pages and unmapping it, which interrupts all threads
-//! of the process, would take longer than reading the block.
+//! Small buffers, such as for one block, come from the heap. With many threads, a mapping for each
+//! buffer would take longer than the read of the block: the system maps it, clears its pages and
+//! unmaps it, and the unmapping interrupts all threads of the process.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;

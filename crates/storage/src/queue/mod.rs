@@ -50,8 +50,8 @@
 //! A compaction reads its input once. Readers later read parts of its output, through the
 //! database's own cache. In the page cache, input and output would only evict other pages, and cost
 //! a copy. So [`Cache::Bypass`] transfers directly between the device and the buffer (`O_DIRECT`).
-//! The rest of the contract is the same. A read may begin and end anywhere: it is widened to whole
-//! pages of the file, for which the buffer has room. A write still has to be synced, for the
+//! The rest of the contract is the same. A read may begin and end anywhere: the queue widens it to
+//! whole pages of the file, for which the buffer has room. A write still has to be synced, for the
 //! device's own cache and for the file system's metadata.
 //!
 //! The same file is also read and written through the page cache: by point reads, and by readahead

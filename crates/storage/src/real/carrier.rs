@@ -1,4 +1,5 @@
-//! The interface of an executor of a queue's operations.
+//! The interface of a *carrier*: it executes the operations of a queue, through `io_uring` or on a
+//! few threads.
 
 use std::os::fd::OwnedFd;
 

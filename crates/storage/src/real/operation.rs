@@ -1,4 +1,6 @@
-//! An operation on a real file, which a carrier advances step by step until it is whole.
+//! A read or a write of a real file. The executor of its queue ([`super::carrier::Carrier`])
+//! advances it by one transfer at a time, until all bytes are transferred or the operation has
+//! failed.
 
 use std::fs;
 use std::io;

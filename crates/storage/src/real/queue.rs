@@ -1,4 +1,4 @@
-//! A queue of the real disk, with any executor of its operations.
+//! A queue of the real disk, with any carrier ([`super::carrier`]).
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -1,9 +1,10 @@
 //! Operations that the system executes through `io_uring`.
 //!
-//! Each operation is submitted at once, so that it runs while the caller does something else. The
-//! cost of one system call for each operation is small compared with a compaction's transfers, but
-//! not compared with the read of a block. A queue that gathers submits several operations with one
-//! call, which notifies the device once.
+//! Each operation is normally submitted at once, so that it runs while the caller does something
+//! else. The cost of one system call for each operation is small compared with a compaction's
+//! transfers, but not compared with the read of a block. A queue that gathers
+//! ([`crate::IoQueue::gather`]) submits several operations with one call, which notifies the device
+//! once.
 //!
 //! When a process is killed, the system continues the I/O that its rings have in flight, and no
 //! process waits for it. IO-QUEUE-8 holds because a ring has the lock files of the folders that it
