@@ -9,14 +9,14 @@
 //!
 //! Memory that no other component needs is best used as a cache. A component that can free memory
 //! on request, such as a cache, registers itself as a *holder* ([`Budget::gives_way`]). A holder
-//! may use all memory that is left. The budget asks it to free memory when other components need
-//! some:
+//! may use all memory that is left. When another component needs memory, the budget asks the
+//! holders to free it:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
 //!   were asked and freed too little. Two kinds of charges fail without this: those of BUDGET-3,
 //!   and those for more than the whole limit.
-//! - **BUDGET-2 (asked then, too).** A charge that goes past the limit without being refused
-//!   ([`Budget::charge`]) also asks the holders before it returns.
+//! - **BUDGET-2 (asked then, too).** A charge that cannot be refused ([`Budget::charge`]) also asks
+//!   the holders if it goes past the limit, before it returns.
 //! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no
 //!   holder. So a cache may charge a new entry while it holds its own locks.
 //! - **BUDGET-4 (no lock).** The budget holds no lock of its own while it asks holders. The thread

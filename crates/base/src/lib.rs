@@ -2,7 +2,7 @@
 //! batch, the contract between the transaction manager and a table engine, the memory budget, and
 //! the interfaces to the clock, to randomness, to threads and to atomics.
 //!
-//! Modules, in the order in which data flows through them:
+//! The modules:
 //!
 //! - [`ids`], [`range`]: identifiers and half-open key ranges;
 //! - [`codec`], [`checksum`]: decoders that trust no length, and CRC32C;

@@ -4,12 +4,13 @@
 //! loom switches threads only before an operation that it models, and releasing a lock is not such
 //! an operation. So a critical section without such an operation would be one step for loom, and
 //! another thread's `try_lock` would never find the lock held. For this reason each lock has a
-//! counter, which loom models. A thread increments it after it has acquired the lock, and
-//! `try_lock` increments it before it tries. So loom runs the attempt before, during and after the
-//! critical section. The increments are relaxed and order nothing.
+//! counter, which loom models. A thread increments the counter after it has acquired the lock, and
+//! `try_lock` increments the counter before it tries to. So loom runs the attempt before, during
+//! and after the critical section. The increments are relaxed and order nothing.
 //!
-//! Code that never calls `try_lock` needs no such counter: if a critical section has no effect that
-//! a thread can see without the lock, no thread can tell whether its holder was preempted.
+//! Code that never calls `try_lock` needs no such counter. If a critical section has no effect that
+//! a thread without the lock can see, no thread can tell whether the holder of the lock was
+//! preempted.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;

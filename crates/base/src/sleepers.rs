@@ -1,13 +1,14 @@
-//! Threads that sleep in a poller, and the bell that wakes one of them for work from elsewhere.
+//! The workers of a pool, which sleep in a poller, and the bell, by which another thread wakes one
+//! of them.
 //!
 //! Workers take work from a shared queue. A worker that finds none sleeps in a poller, such as an
-//! epoll instance, which wakes it for one event. Another thread may queue work that is no event of
-//! the poller. It wakes a sleeper by a bell, which is one more source of events in that poller. A
-//! ring costs a system call, so it is left out if no worker sleeps, or if an earlier ring has not
-//! been heard yet.
+//! epoll instance, which wakes one worker for one event. But some work is no event of the poller:
+//! another thread puts it into the queue. That thread wakes a sleeper by the *bell*, a source of
+//! events that the poller watches besides the others. A ring of the bell costs a system call, so
+//! the thread leaves it out if no worker sleeps, or if no worker has heard an earlier ring yet.
 //!
-//! If a ring is left out wrongly, work stays in the queue until some later event, which may never
-//! come. So this module fixes the order of the steps, and loom checks it.
+//! If a thread leaves out a ring that was needed, work stays in the queue until some later event,
+//! which may never come. So this module fixes the order of the steps, and loom checks it.
 //!
 //! # Guarantees
 //!

@@ -1,13 +1,16 @@
 //! Epoch-based reclamation: an unlinked object is released when its last reader has left.
 //!
 //! A reader *pins*: it increments a count in a word, its *stripe*, that few other threads use. An
-//! object that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A
-//! reader that pins after that observation cannot find the object: the observer and the reader both
-//! change the stripe's word, so the later one sees what the earlier one wrote before its change.
+//! object that a writer unlinks waits in a [`Limbo`] until an *observer*, the thread that means to
+//! release it, has seen each stripe without readers. A reader that pins in a stripe after the
+//! observer has read it cannot find the object. Both change the stripe's word. So the later of the
+//! two, the reader, sees everything that the observer wrote or saw before, and thus finds the
+//! object unlinked.
 //!
-//! Readers may arrive at a stripe without a break. So a stripe has two counts, each of which must
-//! be seen at zero. New readers use only one count at a time, and meanwhile the other falls to
-//! zero. Then new readers use that one, and the first falls to zero.
+//! Readers may arrive at a stripe without a break, so a single count might never be zero. So a
+//! stripe has two counts, and the observer waits until it has seen each of them at zero. New
+//! readers use only one of the two at a time, so the other falls to zero. Then new readers use that
+//! other one, and the first falls to zero.
 //!
 //! # Guarantees
 //!
@@ -15,11 +18,11 @@
 //! - **EPOCH-2.** An unlinked object is released after every reader of that time has unpinned,
 //!   however many readers come later.
 //!
-//! The observer reads a stripe by a read-modify-write, not by a load. So no fence is needed, which
-//! the thread sanitizer would not understand.
+//! The observer reads a stripe by a read-modify-write, not by a load, so no fence is needed. This
+//! also suits the thread sanitizer, which does not understand fences.
 //!
 //! Rejected: a slot for each thread, into which a reader stores the current epoch, followed by a
-//! fence. The fence costs as much as the read-modify-write here, and threads would have to find
+//! fence. The fence costs as much as the read-modify-write of a pin, and threads would have to find
 //! their slots.
 
 use std::cell::Cell;

@@ -1,9 +1,9 @@
 //! Reports accesses to memory behind raw pointers to loom's models.
 //!
-//! loom sees accesses to its own cells only, not accesses by address. Code that hands out such
-//! memory (rows of a row cache, pages of a pool) keeps a [`LoomTracker`] beside it and reports each
-//! read, each write and the end of the memory's life. Under `--cfg loom` a tracker is a loom cell.
-//! Otherwise it is empty, and its methods do nothing.
+//! loom sees accesses to its own cells only, not accesses by address. Code that hands out memory by
+//! address (rows of a row cache, pages of a pool) keeps a [`LoomTracker`] for that memory, and
+//! reports to it each read, each write and the end of the memory's life. Under `--cfg loom` a
+//! tracker is a loom cell. Otherwise it is empty, and its methods do nothing.
 #![allow(unsafe_code)] // A leaf: a tracker is found by the address of its memory.
 
 #[cfg(loom)]

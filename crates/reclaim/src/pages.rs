@@ -8,9 +8,10 @@
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
 //! last regions become empty. The pool unmaps an empty region, unless all free pages of the pool
-//! are within the spare bytes that it may keep. Because of these, the memory of a flushed memtable
-//! serves the next one without page faults. If memory is short, [`PagePool::trim`] returns to the
-//! system the system's pages that lie completely within free pages of regions in use.
+//! are within the spare bytes that it may keep. Thanks to the spare bytes, the memory of a flushed
+//! memtable serves the next memtable without page faults. If memory is short, [`PagePool::trim`]
+//! works on the regions in use: it returns to the system those of the system's pages that lie
+//! completely within free pages of the pool.
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
 //! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
@@ -18,10 +19,10 @@
 //! system, except for a small slack.
 //!
 //! The regions of a cache's pools are huge pages of the system, if the regions are a small enough
-//! part of the budget (`LARGE_SHARE`). In small pages, nearly each cache line of a block that is
-//! read misses the processor's TLB. Once a pool returns a part of such a region to the system, it
-//! excludes the region from huge pages: the system could make the region a huge page again, and so
-//! add memory that the budget does not count.
+//! part of the budget (`LARGE_SHARE`). Without huge pages, nearly each cache line of a block that
+//! is read misses the processor's TLB. Once a pool returns a part of such a region to the system,
+//! it excludes the region from huge pages: the system could otherwise make the region a huge page
+//! again, and so add memory that the budget does not count.
 //!
 //! Rejected: huge pages for memtables. At the first access to a region, the system clears two
 //! megabytes, and may first move other memory to obtain them in one piece. A put would wait for

@@ -1,6 +1,6 @@
 //! SLEEPERS-1 and SLEEPERS-2 over all orders of a few threads' steps. A lost wake-up is a deadlock,
-//! which loom reports. In the second model, loom reports one if [`Sleepers::relieve`] does not
-//! ring. No test shows that, because loom ends the process then.
+//! which loom reports. If [`Sleepers::relieve`] did not ring, loom would report a deadlock in the
+//! second model. No test shows this, because loom ends the process at a deadlock.
 
 use crate::sync::{Arc, Condvar, Mutex, model, thread};
 
