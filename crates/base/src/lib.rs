@@ -14,8 +14,9 @@
 //! - [`prefetch`]: prefetches of memory;
 //! - [`sleepers`]: how a pool's threads sleep and are woken; it is in this crate because its loom
 //!   models are built without the crates above;
+//! - [`managed`]: the operations of a database on an engine besides transactions;
 //! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the interfaces that a simulation replaces;
-//!   in builds with debug assertions its deterministic scheduler, `scheduler`;
+//! - `scheduler`: the deterministic scheduler of simulations, in builds with debug assertions;
 //! - [`error`]: what went wrong and what the caller can do next.
 
 pub mod batch;

@@ -44,7 +44,7 @@
 //! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
 //!   while the log's writer appends to the same segment.
 //! - **LOG-READ-10 (soon).** Once no thread flushes the log or installs a commit any more, the
-//!   engine has learned the places of all stable commits that LOG-READ-2 covers. That takes no
+//!   engine has learned the places of all stable commits that LOG-READ-2 covers. This needs no
 //!   later commit, flush or cut.
 //!
 //! LOG-READ-6 is an obligation of the engine, the others of its callers.

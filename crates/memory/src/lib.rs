@@ -5,13 +5,17 @@
 //!
 //! - `rid`: record ids;
 //! - `slab`: the allocator of versions and index nodes, in pages that are charged to the budget;
-//! - `index`: ordered maps from keys to record ids; `index_file`: their form in a checkpoint;
-//!   `index_load`: loads of its blocks after an opening;
+//! - `index`: ordered maps from keys to record ids;
+//! - `index_file`: the file of an index in a checkpoint;
+//! - `index_load`: loads of an index file's blocks after an opening;
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
 //! - `pins`: the low watermark, and snapshots that the engine keeps readable;
-//! - `segments`: the log segments that contain rows; `log_reads`: reads of records there;
-//! - `table`: a table; `store`: versions, and when they are freed; `chain`: the versions of a row;
+//! - `segments`: the log segments that contain rows;
+//! - `log_reads`: reads of rows' records in these segments;
+//! - `table`: a table's index, indirection array and deleted ranges;
+//! - `store`: allocation of versions, and their release once no reader needs them;
+//! - `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
 //! - `inspect`: the contents of an engine or of a closed folder;
 //! - `engine`: the engine.

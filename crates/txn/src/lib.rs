@@ -19,7 +19,8 @@
 //! - `recovery`: restores the state from the log;
 //! - `copy`: copies the log's commits for a backup, and makes a log from such a copy;
 //! - `metrics`: the metrics of all of these;
-//! - `sync`: the locks of code that loom checks.
+//! - `sync`: the locks of code that loom checks;
+//! - `model`: a model engine, for tests.
 
 mod copy;
 mod engines;

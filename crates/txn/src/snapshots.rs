@@ -29,7 +29,7 @@
 //!
 //! # Readers
 //!
-//! A transaction writes its number and the time beside its snapshot, so that an operator can find
+//! A transaction also writes its number and the time into its slot, so that an operator can find
 //! the transaction that prevents the collection of old versions ([`Snapshots::readers`]).
 //! Collectors do not read the number and the time.
 

@@ -21,8 +21,8 @@
 //!   if no commit will cause a checkpoint, the background work writes one for them.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
-//! - **MEMORY-6 (reads beside statements).** A statement may begin a read of an evicted row (E12).
-//!   The statement's next get then finds the record (LOG-ROW-3) or meets the read's failure
+//! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12). The
+//!   statement's next get then finds the record (LOG-ROW-3) or meets the read's failure
 //!   (LOG-ROW-5), whatever happens to the row meanwhile. A statement is repeated more than once for
 //!   one row only if the row was moved or evicted again in between.
 

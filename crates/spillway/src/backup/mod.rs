@@ -11,14 +11,15 @@
 //! - **BACKUP-1 (a prefix).** A restored database has exactly the commits up to
 //!   [`Backup::through`], without a gap. This includes every commit that was acknowledged before
 //!   the backup began.
-//! - **BACKUP-2 (beside everything).** No other operation waits for a backup, and a backup waits
-//!   for no other operation. The log is not cut while the backup reads it, and the space of extents
-//!   that the backup has to copy is not freed until it ends.
+//! - **BACKUP-2 (no waits).** No other operation waits for a backup, and a backup waits for no
+//!   other operation. The log is not cut while the backup reads it, and the space of extents that
+//!   the backup has to copy is not freed until it ends.
 //! - **BACKUP-3 (increments).** If the repository has an extent of the same database with the same
 //!   checksum, a backup does not copy it again.
 //! - **BACKUP-4 (all or nothing).** A backup exists once its catalogue does, and the catalogue is
 //!   written after everything that it refers to is durable. A backup that ends early, by a crash or
-//!   a full disk, leaves the other backups whole. The next backup or removal deletes its remains.
+//!   a full disk, does not damage other backups. The next backup or removal deletes what it has
+//!   left.
 //! - **BACKUP-5 (checked).** The checksum of each frame is verified when the frame is copied, and
 //!   again, together with the checksum of the file, when the backup is verified or restored. Damage
 //!   is reported with its place, and damaged data is never passed on.

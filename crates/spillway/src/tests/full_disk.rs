@@ -1,4 +1,5 @@
-//! A full disk is emptied by a commit that frees space, whatever crash comes between.
+//! A commit that frees space makes room on a full disk, even if the machine crashes before the
+//! space is free.
 
 use spillway_tiered::JobOutcome;
 

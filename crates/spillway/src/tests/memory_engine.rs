@@ -1,4 +1,5 @@
-//! The memory engine in a whole database: beside the tiered one, past the memory, over crashes.
+//! The memory engine in a database: next to the tiered engine, with more rows than memory holds,
+//! and over crashes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -18,8 +18,8 @@
 //!   as [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
 //!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
 //!   opening, which notes where it found the end. The same holds for a damaged header, and for a
-//!   missing segment between two others. For the last durable frames of a log that was not opened
-//!   since there is no such proof; damage there looks like a torn tail. Bytes of a payload are
+//!   missing segment between two others. If the log was not opened again, there is no such proof
+//!   for its last durable frames, and damage there looks like a torn tail. Bytes of a payload are
 //!   never read as a frame.
 //! - **PLOG-5 (generations).** Each opening for writing starts a segment of a new, larger
 //!   generation. Frames that an earlier opening left after its readable end are never read again,

@@ -4,8 +4,8 @@
 //! A queue belongs to one thread at a time. The thread submits reads and writes of a disk's files,
 //! each with a buffer and a tag, and the queue returns them as they complete.
 //! [`crate::Disk::queue`] creates a queue: with `io_uring` if the system has it, otherwise with a
-//! few threads, and with a seeded scheduler on the simulated disk. All kinds give these guarantees,
-//! beside those of the disk (DISK-1 to DISK-9):
+//! few threads, and with a seeded scheduler on the simulated disk. All kinds of queues give these
+//! guarantees, in addition to those of the disk (DISK-1 to DISK-9):
 //!
 //! - **IO-QUEUE-1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with
 //!   its tag and its buffer.

@@ -1,5 +1,5 @@
-//! Events that a test injects beside operations: it holds up syncs or reads, or runs a hook right
-//! after a write.
+//! Events that a test injects between operations or during them: it holds up syncs or reads, or
+//! runs a hook right after a write.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The lock queue, model-checked: every waiter is served, a cycle has one victim, and nothing is
-//! left behind, in every order of requesting, searching, granting, giving up and falling asleep.
+//! The lock queue, model-checked: every waiter is served, a cycle has one victim, and no waiter or
+//! holder remains, in every interleaving of threads that request locks, search for cycles, grant
+//! locks, give up and fall asleep.
 
 use spillway_base::EngineKind;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};

@@ -16,7 +16,7 @@
 //! one change to combine, because a commit is ordered, installed and unlocked in less than a
 //! microsecond.
 //!
-//! # The table
+//! # The lock table
 //!
 //! Keys are distributed over shards by their hashes. Each shard has a mutex and a hash table of
 //! lines. An uncontended lock, the common case, costs one visit to a shard when it is acquired and

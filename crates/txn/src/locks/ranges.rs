@@ -13,10 +13,10 @@
 //!
 //! # Shards
 //!
-//! Each shard has ranges of its own beside its lines, under its own mutex, and decides for itself
-//! which of its keys a range covers. A key belongs to one shard. So a range need not take effect in
-//! all shards at once. If two owners fold overlapping spans at the same time, the overlap may
-//! belong to one owner in some shards, and to the other owner in others.
+//! Each shard has ranges of its own in addition to its lines, under its own mutex, and decides for
+//! itself which of its keys a range covers. A key belongs to one shard. So a range need not take
+//! effect in all shards at once. If two owners fold overlapping spans at the same time, the overlap
+//! may belong to one owner in some shards, and to the other owner in others.
 //!
 //! Rejected: one registry of the ranges of all shards. Every lock request would read a counter that
 //! all threads share, and the registry's mutex would join the lock order. Each rule below would

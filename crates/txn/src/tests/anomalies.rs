@@ -1,4 +1,5 @@
-//! The promises of each isolation level (decision 012), by the names of Adya and of Hermitage.
+//! The anomalies that each isolation level excludes (decision 012), under the names that Adya and
+//! Hermitage give them.
 
 use spillway_base::{Direction, ErrorKind, KeyRange};
 

@@ -1,5 +1,5 @@
-//! Two engines under one transaction manager: one order of commits, one log, and figures of their
-//! own.
+//! Two engines under one transaction manager: they share the order of commits and the log, and each
+//! has its own persisted CSN, debt and memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,9 +2,9 @@
 //!
 //! Under REPEATABLE READ a transaction must not overwrite a row that is newer than its snapshot,
 //! because its decisions depend on what it has read at that snapshot. But if everything that it has
-//! read is the same in the newest state, it would decide the same there. So it takes the newest
-//! state as its snapshot and continues, as CockroachDB's transactions do (Taft et al., SIGMOD 2020,
-//! 3.4: read refreshes).
+//! read is the same in the newest state, it would decide the same there. In that case the
+//! transaction takes the newest state as its snapshot and continues, as CockroachDB's transactions
+//! do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
 //!
 //! - **REFRESH-1 (when).** If every key and range that the transaction has read at its snapshot is
 //!   the same in the newest state, [`Transaction::refresh`] makes the newest state its snapshot.
@@ -35,8 +35,9 @@
 //! so all of them could have been made there. The transaction's writes depend on these reads and on
 //! rows that it has locked, and the newer state has the newest versions of the locked rows.
 //!
-//! Rejected: to remember the bytes of the rows, or hashes of them. It would take more memory. The
-//! keys suffice, because both states can still be read when they are compared.
+//! Rejected: to remember the bytes of the rows, or hashes of them, together with the keys. This
+//! would take more memory than the keys alone. The keys suffice, because both states can still be
+//! read when they are compared.
 
 use smallvec::SmallVec;
 use spillway_base::budget::{Charge, Use};
