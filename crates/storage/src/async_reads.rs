@@ -5,6 +5,7 @@
 //! take the waiting thread's place, and the waiting thread must be woken later. A lookup that
 //! begins an asynchronous read costs no thread: it returns at once, and is repeated when the read
 //! has ended. So the queues can keep as many reads in flight as the device executes in parallel.
+//!
 //! The thread that finds a read completed hands its bytes to the engine ([`AsyncRead::take`]),
 //! which decodes them into its cache or its rows, where the repeated lookup finds them. Then the
 //! thread wakes the waiters.

@@ -3,11 +3,13 @@
 //!
 //! A backup copies the commits, and not the log's files. The files also state CSNs: each frame of
 //! commits states a CSN up to which every commit is durable, each note a CSN up to which the
-//! engines' files have every commit, and each generation a fence. The lanes are copied one after
-//! another while commits are appended. So the copied file of a later lane could state that a commit
-//! is durable which the copied file of an earlier lane lacks, and an opening would report
-//! corruption. Only a stop of all lanes at one commit could prevent that. A log that is made from
-//! copied commits has a fence of its own, the last copied commit, and no other statements.
+//! engines' files have every commit, and each generation a fence. A log that is made from copied
+//! commits has a fence of its own, the last copied commit, and no other statements.
+//!
+//! Rejected: to copy the files. The lanes are copied one after another while commits are appended.
+//! So the copied file of a later lane could state that a commit is durable which the copied file of
+//! an earlier lane lacks, and an opening would report corruption. Only a stop of all lanes at one
+//! commit could prevent that.
 
 use std::ops::Range;
 use std::path::Path;

@@ -27,11 +27,12 @@
 //! The third invariant could fail in one way. Let M and N be consecutive CSNs, thread A finish
 //! commit N, and thread B advance the prefix to M. Both threads then check whether the prefix can
 //! advance to N. If A still loaded a prefix below M, and B did not find N in its slot, both would
-//! return, and the prefix would stay at M although commit N has finished. This cannot happen. A
-//! stores N in its slot and then loads the prefix. B stores M as the prefix and then loads N's
-//! slot. Both have a sequentially consistent fence between the store and the load. So A loads a
-//! prefix of at least M, or B finds N in its slot. The thread that does so advances the prefix to
-//! N, unless another thread has done so already.
+//! return, and the prefix would stay at M although commit N has finished.
+//!
+//! This cannot happen. A stores N in its slot and then loads the prefix. B stores M as the prefix
+//! and then loads N's slot. Both have a sequentially consistent fence between the store and the
+//! load. So A loads a prefix of at least M, or B finds N in its slot. The thread that does so
+//! advances the prefix to N, unless another thread has done so already.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

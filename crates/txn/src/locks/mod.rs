@@ -4,9 +4,11 @@
 //! exclusive, and the transaction holds it until it ends. The holders and the waiters of a key are
 //! its *line*. Waiters are served in order of arrival. A transaction that waits to upgrade its lock
 //! from shared to exclusive goes to the front, because no other waiter can be served while that
-//! transaction holds the shared lock. Each waiter sleeps on its own condition variable. A release
-//! wakes exactly the waiters that it grants the lock to, after it has unlocked the shard's mutex.
-//! The waiter at the front spins for a few microseconds before it sleeps.
+//! transaction holds the shared lock.
+//!
+//! Each waiter sleeps on its own condition variable. A release wakes exactly the waiters that it
+//! grants the lock to, after it has unlocked the shard's mutex. The waiter at the front spins for a
+//! few microseconds before it sleeps.
 //!
 //! Rejected: to combine the changes of one row. Threads would queue their changes as closures
 //! beside the row's lock, and the holder of the lock would apply them all in one transaction. With

@@ -3,10 +3,12 @@
 //! A row lock is a line of 64 bytes in a hash table, and a statement that changes 20 million rows
 //! must not hold 20 million lines. Once an owner holds many row locks, [`Locks::fold`] replaces
 //! them by range locks. A range lock covers every key between two bounds, whether or not its owner
-//! requested the key. A bulk statement visits keys in order, so its ranges cover few keys that it
-//! did not visit. But if a transaction locks the same number of keys at random, its ranges cover
-//! most of the table in the end. That is the price of bounded memory. The threshold is so high that
-//! only bulk work pays it.
+//! requested the key.
+//!
+//! A bulk statement visits keys in order, so its ranges cover few keys that it did not visit. But
+//! if a transaction locks the same number of keys at random, its ranges cover most of the table in
+//! the end. That is the price of bounded memory. The threshold is so high that only bulk work pays
+//! it.
 //!
 //! A *span* is what an owner folds: two bounds, a table and a mode. A *range* is the lock on a part
 //! of a span that a shard has.

@@ -14,10 +14,12 @@
 //! acknowledged (decision 002). Then it starts a new log generation in every lane, and records the
 //! last recovered CSN as the generation's *fence*. The fence tells later openings which commits
 //! were discarded: those of an earlier generation with CSNs above the fence. Later openings do not
-//! install them. A fence in any lane holds for all lanes, because an opening that was interrupted
-//! may have started its generation in some lanes only. A fence also states that the commits up to
-//! it are durable. So recovery makes the commits that it has read durable in all lanes before it
-//! starts the generation in the first lane.
+//! install them.
+//!
+//! A fence in any lane holds for all lanes, because an opening that was interrupted may have
+//! started its generation in some lanes only. A fence also states that the commits up to it are
+//! durable. So recovery makes the commits that it has read durable in all lanes before it starts
+//! the generation in the first lane.
 //!
 //! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
 //! this CSN from the frames, each of which states the stable CSN at the time of its write, and from

@@ -5,8 +5,10 @@
 //! a merge of the runs: the CSNs from the last window up to a bound have no gap if the runs have as
 //! many commits there as there are CSNs, and a binary search in each run counts the run's commits.
 //! The window consists of one slice of each run, so threads can install different slices in
-//! parallel. Rejected: a merge of the runs, commit by commit. It ran on one thread, and took a
-//! third of an opening's time.
+//! parallel.
+//!
+//! Rejected: a merge of the runs, commit by commit. It ran on one thread, and took a third of an
+//! opening's time.
 
 use std::ops::Range;
 use std::path::Path;

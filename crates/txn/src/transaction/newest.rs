@@ -9,24 +9,25 @@
 //!   state that was committed when the scan was opened. That state is out of date once the
 //!   transaction has waited for a lock ([`Transaction::waits_granted`] has risen), or has read a
 //!   version that was committed after the scan was opened ([`Scan::is_behind`]). The caller then
-//!   replaces the scan by a new one over the part of the range that is still to be scanned. The new
-//!   scan reads the state that is committed at its own opening. So the caller finds a row that
-//!   another transaction has inserted into this part, or moved to it, in the meantime. The caller
-//!   does not find a row that was moved from this part to the part that is already scanned.
+//!   replaces the scan by a new one over the part of the range that is still to be scanned.
+//!
+//!   The new scan reads the state that is committed at its own opening. So the caller finds a row
+//!   that another transaction has inserted into this part, or moved to it, in the meantime. The
+//!   caller does not find a row that was moved from this part to the part that is already scanned.
 //!   [`Transaction::delete_rows`] replaces its scans itself.
 //! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
 //!   for a row only if the row's last committed version matches the statement.
 //! - **NEWEST-4 (plain reads).** Under REPEATABLE READ, plain reads stay at the transaction's
 //!   snapshot, and return the transaction's own writes in place of the snapshot's versions. The
-//!   first plain read takes the snapshot; no change or locking read does. A caller may maintain
-//!   keys that are derived from rows, such as index entries. The row that a transaction changes may
-//!   be newer than the row's version at the snapshot, and have other derived keys than that
-//!   version. Plain reads at the snapshot must find the transaction's row by the derived keys of
-//!   that row, and not by those of the snapshot's version. So the caller gets the snapshot's
-//!   version from [`Transaction::get_replaced`], and deletes the keys that are derived from it. The
-//!   caller also writes all keys that are derived from the transaction's row. The caller does both
-//!   even if another transaction has already deleted or written these keys, because a plain read at
-//!   the snapshot does not see that transaction's writes.
+//!   first plain read takes the snapshot; no change or locking read does.
+//!
+//!   A caller may maintain keys that are derived from rows, such as index entries. If the row that
+//!   a transaction changes is newer than its snapshot, the snapshot's version may have other
+//!   derived keys than the changed row. Plain reads must find the changed row by its own derived
+//!   keys only. So the caller gets the snapshot's version from [`Transaction::get_replaced`],
+//!   deletes the keys derived from it, and writes those of the changed row. The caller does both
+//!   even if another transaction has already done so, because the snapshot does not see that
+//!   transaction's writes.
 //!
 //! Rejected: to restart the statement at a newer snapshot when it meets a changed row, as
 //! CockroachDB does under READ COMMITTED. Every statement would then see one state of all rows. But

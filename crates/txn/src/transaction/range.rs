@@ -22,11 +22,12 @@
 //!   the snapshot sees between its bounds. It begins right after the kept row that precedes the
 //!   run, or where the range begins, and ends at the next kept row, or where the range ends. If the
 //!   range has no beginning or no end, the operation begins at the first row of the run or ends at
-//!   the last one. The transaction's own rows, rows newer than the snapshot, and shorter runs are
-//!   deleted row by row. After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the
-//!   number of rows that a run must have doubles. A transaction has at most [`RANGES_MAX`] range
-//!   operations. So the cost of installing and reading the operations does not grow with the number
-//!   of rows.
+//!   the last one.
+//!
+//!   The transaction's own rows, rows newer than the snapshot, and shorter runs are deleted row by
+//!   row. After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the number of rows
+//!   that a run must have doubles. A transaction has at most [`RANGES_MAX`] range operations. So
+//!   the cost of installing and reading the operations does not grow with the number of rows.
 //! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all writes that it has made, and
 //!   those that its callback `choose` has made in the same transaction. The transaction keeps the
 //!   locks.
