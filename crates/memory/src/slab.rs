@@ -2,9 +2,10 @@
 //! the budget.
 //!
 //! A page of [`PAGE_BYTES`] holds objects of one size. Pages belong to *shards*, so that threads
-//! rarely contend; a freed object returns to the shard of its page. Once its last object is freed,
-//! a page immediately returns its memory to the operating system and its charge to the budget.
-//! Objects larger than [`OBJECT_MAX`] come from the global allocator and are charged individually.
+//! rarely contend; a freed object returns to the shard of its page. When the last object of a page
+//! is freed, the page's memory immediately returns to the operating system, and its charge to the
+//! budget. Objects larger than [`OBJECT_MAX`] come from the global allocator and are charged
+//! individually.
 //!
 //! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is

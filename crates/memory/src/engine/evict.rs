@@ -1,7 +1,7 @@
 //! Eviction: it frees versions, and their entries then hold their log places (MEMORY-2).
 //!
 //! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. From a page it
-//! evicts the rows that were not read since its last visit, and moves the few others to another
+//! evicts the rows that were not read since the last visit, and moves the few others to another
 //! page. A page with many hot rows stays. So pages become free where rows that were written
 //! together are cold together.
 

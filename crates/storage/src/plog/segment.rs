@@ -32,8 +32,8 @@
 //!
 //! The tag and the head CRC cover the generation, the segment's number and the frame's offset. So a
 //! valid head was written at this place by this generation, and a frame of an earlier use of the
-//! file is not valid. Nor are bytes of a payload, since no client knows the secret: the chance to
-//! guess it is one in 2^64.
+//! file is not valid. Bytes of a payload are no valid frame either, since no client knows the
+//! secret: the chance to guess it is one in 2^64.
 //!
 //! A frame that cannot be read is a torn tail, or it is damage if a later write proves that the
 //! frame was durable. Three writes are such a proof: a later frame of the segment whose `durable`

@@ -38,13 +38,13 @@
 //! through the current value of the counter.
 //!
 //! Rejected: a lock for each lane, under which a thread takes its place and its CSN and copies its
-//! batch. It is simpler, and as fast with few threads. With many threads they queue for the lock,
-//! and each holds it for the time of a copy.
+//! batch. It is simpler, and as fast with few threads. But many threads would queue for the lock,
+//! which each of them holds while it copies its batch.
 //!
 //! # Which thread flushes
 //!
 //! A commit is stable only once all lanes are durable through its CSN, so a wait may need flushes
-//! of several lanes. A thread that waits for a commit leads those of these lanes that no other
+//! of several lanes. A thread that waits for a commit leads each of these lanes that no other
 //! thread leads. The right to lead a lane is its *turn*. A thread that ends its turn wakes a
 //! sleeping thread that needs the next turn.
 //!

@@ -5,9 +5,10 @@
 //! commit's frame. The commit may not be stable yet, and only stable commits are reported. So the
 //! writer adds the place to a queue of the lane. A thread that has flushed a lane, or whose install
 //! has moved the stable CSN, takes the places up to the stable CSN out of the queues of *all*
-//! lanes, and reports them to the engines. One thread at a time does so: the holder of a lock
-//! (`told`), which this page calls the *teller*. A log flush and an install do not wait for that
-//! lock; a cut and log maintenance do.
+//! lanes, and reports them to the engines.
+//!
+//! One thread at a time does so, the *teller*: the thread that holds the lock `told`. A log flush
+//! and an install do not wait for that lock; a cut and log maintenance do.
 //!
 //! # Why no place is missed
 //!
