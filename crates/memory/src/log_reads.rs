@@ -3,8 +3,8 @@
 //! After an asynchronous read, this module holds the record. The caller repeats its get, which
 //! takes the value from the held record and loads the row into memory, as after any read of the
 //! log. So the thread that completes the read looks up no key, and evicts no rows. One lock guards
-//! the held records. Only readers of evicted rows take it, before the system call that they would
-//! otherwise make.
+//! the held records. It costs little, because only readers of evicted rows take it, before the
+//! system call that they would otherwise make.
 //!
 //! - **LOG-ROW-1 (no answer from other bytes).** The value comes from a verified record of the
 //!   requested table and key. The record's segment was not released before the bytes had been read

@@ -12,9 +12,9 @@
 //! A thread waits for a latch only in [`Latch::read`], where it holds no latch. A thread that holds
 //! a latch only tries to lock another, so latches cannot deadlock.
 //!
-//! Leis et al. mark nodes that were replaced. No mark is needed here, because a reader checks the
-//! version of the parent after it has read the version of the node. A thread that replaces the node
-//! locks both, so the reader's check of the node or of the parent fails.
+//! Leis et al. mark nodes that were replaced. No mark is needed here, because a reader first reads
+//! the version of the node and then checks the version of its parent again. A thread that replaces
+//! the node locks both, so the reader's check of the node or of the parent fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
