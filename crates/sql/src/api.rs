@@ -1,4 +1,4 @@
-//! The types that a client of this crate sees: columns, rows, outcomes.
+//! The types that a client of this crate uses: columns, rows and the outcomes of statements.
 
 use std::sync::Arc;
 

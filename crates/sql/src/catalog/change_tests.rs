@@ -1,4 +1,4 @@
-//! Tests that a change leaves the catalog in memory as the stored catalog.
+//! Tests that, after each change, the catalog in memory equals the stored catalog.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,23 +1,22 @@
-//! Index-only reads: if an index has all columns of a table that a query reads, the query reads the
-//! index's entries instead of the rows.
+//! Index-only reads: if an index contains every column that a query reads of a table, the query
+//! reads the index's entries instead of the table's rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]) and records the chosen one in
-//! the access. The executor then gets each [`Entry`] as a [`super::StoredRow`]; conditions,
-//! projections and totals treat entries and rows alike.
+//! the table's access (`planner/access`). The executor then gets each [`Entry`] as a
+//! [`super::StoredRow`]; conditions, projections and totals treat entries and rows alike.
 //!
 //! # Guarantees
 //!
-//! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
-//!   statement's snapshot and has these values, and each such row has exactly one entry. The
-//!   transaction that changes a row also writes and deletes the row's entries. So a snapshot sees
-//!   both changes or neither, and the transaction itself sees both or neither, before its commit
-//!   and after a rollback to a savepoint. For an index that was built online, `ddl/online`
-//!   guarantees the same (ONLINE-BUILD-2, ONLINE-BUILD-3), and snapshots from before the build's
-//!   end cannot read it (ONLINE-BUILD-7).
+//! - **COVERING-INDEX-1.** At a statement's snapshot, the index has exactly one entry for each row,
+//!   with the row's values, and no other entries. The transaction that changes a row also writes
+//!   and deletes the row's entries, so a snapshot sees both changes or neither. The same is true of
+//!   the transaction's own reads, before its commit and after a rollback to a savepoint. For an
+//!   index that was built online, ONLINE-BUILD-2 and ONLINE-BUILD-3 (`ddl/online`) guarantee the
+//!   entries, and snapshots from before the build's end cannot read the index (ONLINE-BUILD-7).
 //! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
 //!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
-//!   table's present definition. A change of the definition that would give an entry another
-//!   meaning rebuilds the index (`ddl/instant`).
+//!   table's present definition: an ALTER TABLE that would give existing entries another meaning
+//!   rebuilds the index (`ddl/instant`).
 //! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
 //! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds to the transaction's read
 //!   set the index range that it read, but no rows. This is enough. A transaction that inserts or

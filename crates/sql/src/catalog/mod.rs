@@ -1,8 +1,8 @@
 //! The catalog: definitions of databases and tables, and accounts.
 //!
-//! The table `sys.catalog` stores the catalog. Sessions read an immutable snapshot of the catalog
-//! in memory; each change replaces the whole snapshot. Numbers are u64, little-endian, except in
-//! keys.
+//! The key space `sys.catalog` stores the catalog. Sessions read an immutable snapshot of the
+//! catalog in memory; each change replaces the whole snapshot. Numbers are u64, little-endian,
+//! except in keys.
 //!
 //! | key | value |
 //! |---|---|
@@ -14,10 +14,12 @@
 //! | `b/` + table number | progress of an index build (`ddl/online`), see below |
 //! | `m/` + table number + key of a row | empty value, see below |
 //!
-//! The progress is one byte, 1 if the indexes are being dropped and else 0, and then the key of the
-//! last row, in key order, that has its entries. The key is empty if no row has its entries yet. A
-//! key under `m/` records a possible duplicate: while a unique index was being built, a transaction
-//! gave the row index values that another row may also have.
+//! The progress of an index build is one byte, followed by a key. The byte is 1 if the build has
+//! failed and its indexes are to be dropped, and 0 otherwise. A build processes rows in key order;
+//! the key is that of the last row whose entries are written, and is empty if there is none.
+//!
+//! A key under `m/` records a possible duplicate: while a unique index was being built, a
+//! transaction gave the row index values that another row may also have.
 
 #[cfg(test)]
 mod change_tests;

@@ -3,35 +3,40 @@
 //!
 //! Many changes of a table's columns do not rewrite its rows. Each row records the schema version
 //! under which it was written (`types::row`), and the table's definition keeps the [`Layout`] of
-//! every version that rows may still have. When the catalog is loaded, each version gets a map to
-//! the present columns; a reader uses this map for every row of the version.
+//! every version that rows may still have. For each earlier version, the definition in memory also
+//! has a map ([`Older`]): the position of each present column in rows of that version. A reader
+//! uses this map for every row of the version.
 //!
 //! # Guarantees
 //!
 //! - **STORED-ROW-1.** A row is written under the newest version of its table's schema, and keeps
 //!   that version until it is rewritten.
 //! - **STORED-ROW-2.** A column's id is unique in its table. It also differs from the id of every
-//!   dropped column of which rows may still hold values. The id alone says which column a position
-//!   in a row belongs to; names and the order of columns say nothing about rows.
-//! - **STORED-ROW-3.** A column that a row does not have, because the row's layout lacks it or the
-//!   row has fewer values, reads as the column's initial value. This value is fixed when the column
-//!   is added; later changes of the column's type and default do not affect it.
+//!   dropped column of which rows may still hold values. A layout lists the ids of the columns
+//!   whose values its rows hold, in order. Only the id says which present column a value belongs
+//!   to; columns can be renamed and reordered without a change of the rows.
+//! - **STORED-ROW-3.** A column reads as its initial value if the row has no value of it: the row's
+//!   layout does not list the column, or the row has fewer values than its layout has columns. The
+//!   initial value is fixed when the column is added; later changes of the column's type and
+//!   default do not affect it.
 //! - **STORED-ROW-4.** A value that was written before its column's type was widened reads as the
 //!   wider type stores it.
 //! - **STORED-ROW-5.** A row whose version the definition does not know is reported as damage.
-//! - **STORED-ROW-6.** A row of the newest version is read without a map: one comparison recognises
-//!   it.
+//! - **STORED-ROW-6.** A row of the newest version is read without a map. To recognise such a row,
+//!   a reader compares the row's version with the newest one.
 //! - **STORED-ROW-7.** A compaction that merges a row of an earlier version rewrites the row in the
-//!   newest version, if that does not make the row longer ([`Newest`]). It does so only once the
-//!   change of the table is durable. By then no reader uses an earlier definition, because the
-//!   change held the table exclusively. Blocks that a compaction carries are not decoded, so their
-//!   rows keep their version, and the definition keeps its layout. OPTIMIZE TABLE rewrites those
-//!   rows, too, and so does a thread when rows have many versions (`session/refreshing`).
+//!   newest version ([`Newest`]), unless that makes the row longer. Compactions begin to do so once
+//!   the change of the table is durable. By then no reader uses an earlier definition, which would
+//!   not know the newest version, because the change held the table exclusively.
+//!
+//!   A block that a compaction carries is not decoded, so its rows keep their version, and the
+//!   definition keeps the layout of this version. OPTIMIZE TABLE rewrites such rows. When rows have
+//!   many versions, a thread does the same (`session/refreshing`).
 //!
 //! Rejected: rows without a version, in which each column keeps one position for ever. The
-//! definition then needs no layouts. But if columns are added and dropped often, every new row has
-//! a position for each column that was ever dropped. And a reader cannot tell a value of a narrower
-//! earlier type from a value of the present type.
+//! definition would need no layouts. But every new row would have a position for each column that
+//! was ever dropped. And a reader could not tell a value of a narrower earlier type, which must be
+//! widened, from a value of the present type.
 
 use std::sync::Arc;
 

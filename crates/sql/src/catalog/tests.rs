@@ -1,4 +1,5 @@
-//! Table definitions that are read back from the stored catalog.
+//! Tests of reading the stored catalog: definitions that make no sense, and a catalog of another
+//! format, are refused.
 
 use spillway::{Database, Settings};
 use spillway_base::TableId;

@@ -1,7 +1,7 @@
 //! The hash that `caching_sha2_password` stores: `$A$005$`, 20 bytes of salt, and 43 letters of
 //! SHA-crypt with SHA-256 (Drepper, "Unix crypt using SHA-256 and SHA-512", 2008) over 5,000
-//! rounds. MySQL 8's salt is four bytes longer than that paper allows, so the crates for SHA-crypt
-//! do not serve here.
+//! rounds. The existing crates for SHA-crypt cannot compute it, because MySQL 8's salt is four
+//! bytes longer than that paper allows.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! Rows of earlier versions that compactions rewrite (STORED-ROW-7).
+//! Tests that compactions rewrite rows of earlier versions (STORED-ROW-7).
 
 use spillway::{Database, Direction, KeyRange, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
