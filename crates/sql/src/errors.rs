@@ -1,5 +1,5 @@
-//! Errors with MySQL's numbers and texts. This module gives numbers to the library's kinds of
-//! errors and to failures to store a value. All other numbers are given where the failure is found
+//! Errors with MySQL's numbers and texts. This module assigns numbers to the library's kinds of
+//! errors and to failures to store a value. The code that finds any other error assigns its number
 //! ([`SqlError::new`]).
 
 use std::borrow::Cow;

@@ -1,13 +1,14 @@
 //! Builds the rows and index entries of an altered table, in as many transactions as needed.
 //!
-//! The caller holds the table exclusively. `build` writes new rows and entries into key spaces that
-//! the catalog does not name yet. Later a separate transaction switches the catalog to the new key
-//! spaces and drops the old ones. After a crash before that switch, the next opening of the
-//! database removes the new key spaces. A failure removes them at once ([`Built`]).
+//! The caller holds the table exclusively. [`Alteration::build`] writes new rows and entries into
+//! key spaces that the catalog does not name yet. Later a separate transaction switches the catalog
+//! to the new key spaces and drops the old ones. If the statement fails before that switch, the
+//! drop of [`Built`] removes the new key spaces. After a crash before the switch, the next opening
+//! of the database removes them.
 //!
-//! Rejected: one transaction for the whole change, which is simpler. A transaction of that size
-//! spills its writes (`spillway_txn`, module `spill`), and after its commit a fold would write each
-//! row a second time, into its table.
+//! Rejected: one transaction for the whole change, which is simpler. It would write every row
+//! twice: a transaction of that size spills its writes to disk (`spillway_txn`, module `spill`),
+//! and after its commit a fold copies the spilled rows into their table.
 
 use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
 use spillway_base::TableId;

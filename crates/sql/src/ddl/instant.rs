@@ -1,17 +1,19 @@
-//! Changes of a table that do not rewrite its rows: the rows are read under the new definition
-//! (`catalog/stored_rows`). Also chooses between the methods of ALTER TABLE.
+//! Changes of a table that do not rewrite its rows: readers read the rows under the new definition
+//! (`catalog/stored_rows`). This module also chooses between the methods of ALTER TABLE.
 //!
-//! A statement uses the first of these methods ([`Way`]) that can execute all its clauses:
+//! A statement uses the first of these methods ([`Way`]) that can execute all its clauses.
+//! ALGORITHM and LOCK clauses may exclude methods.
 //!
 //! - **instantly**: no row is read or written;
-//! - **online**: indexes are built while the table is read and written (`online`), and every other
-//!   change is instant;
-//! - **with the rows as they are**: rows are read, to build indexes or to check constraints, but
-//!   not rewritten; the statement holds the table exclusively;
-//! - **by copying**: all rows are rewritten in the newest version, with all their index entries.
+//! - **online**: indexes are built while other sessions read and write the table (`online`), and
+//!   every other clause of the statement is instant;
+//! - **in place**: rows are read, to build indexes or to check constraints, but not rewritten; the
+//!   statement holds the table exclusively;
+//! - **by copying**: all rows are rewritten in the newest version, with all their index entries;
+//!   the statement holds the table exclusively.
 //!
-//! An index is kept if its entries are byte for byte the same under the new definition; otherwise
-//! it is rebuilt.
+//! With the first three methods, an existing index is kept if its entries are byte for byte the
+//! same under the new definition, and rebuilt if they are not.
 
 use std::ops::ControlFlow;
 

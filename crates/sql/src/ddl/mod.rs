@@ -1,11 +1,14 @@
 //! Statements that define databases, tables and indexes.
 //!
-//! `columns`, `keys` and `checks` first convert a statement to a definition; [`Terms`] has the
-//! settings that they use. Most statements then change the catalog at once, in one transaction
-//! ([`Ddl`], `create`). ALTER TABLE and its short forms (`alter`) do not rewrite rows if they can
-//! avoid it (`instant`). Otherwise `build` reads and writes rows, in as many transactions as
-//! needed, and then one transaction switches the catalog to the result. If only indexes have to be
-//! built, `online` builds them while the table is read and written.
+//! `columns`, `keys` and `checks` convert a statement to a definition; [`Terms`] has the settings
+//! that they use. Most statements then change the catalog in one transaction ([`Ddl`], `create`).
+//! For ALTER TABLE and its short forms (`alter`), `instant` chooses the cheapest method that can do
+//! the change:
+//!
+//! - an instant change takes one transaction, which changes only the catalog;
+//! - `online` builds indexes while other sessions read and write the table;
+//! - for every other change, `build` reads the rows, and writes rows or index entries in as many
+//!   transactions as needed; then one transaction switches the catalog to the result.
 
 mod alter;
 mod build;

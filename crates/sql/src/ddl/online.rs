@@ -1,60 +1,64 @@
-//! Builds indexes while their table is read and written.
+//! Builds indexes while other sessions read and write their table, in these steps:
 //!
 //! 1. The build holds the table exclusively for a moment and records in the catalog which indexes
-//!    the table is to have ([`Becoming`]); the key spaces of new indexes are empty. From then on
-//!    changes of rows maintain the new indexes' entries, and nothing else uses these indexes.
-//! 2. A pass writes the entries of every row, in key order, in transactions of a limited number of
-//!    rows each ([`Pass::fill`]). Each transaction also commits the progress.
-//! 3. If an index is unique, the build holds the table exclusively for a moment again. From then on
-//!    changes of rows record possible duplicates in the catalog. The build then searches for
-//!    duplicates that existed before that moment ([`Pass::check`]).
-//! 4. The build holds the table exclusively for a moment, checks the recorded duplicates, and makes
-//!    the indexes part of the table's definition. At the same time, the statement's other changes
-//!    take effect, if they are instant (`instant`) and do not affect the indexes' entries. Nothing
-//!    of the statement is visible before.
+//!    the table is to have ([`Becoming`]). The key spaces of new indexes are empty. From then on, a
+//!    transaction that changes a row also writes the row's entries in the new indexes. Queries do
+//!    not use these indexes yet.
+//! 2. A pass over the table writes the entries of every row, in key order, in transactions of a
+//!    limited number of rows each ([`Pass::fill`]). Each transaction also writes the progress into
+//!    the catalog: the key of its last row.
+//! 3. If a new index is unique, the build holds the table exclusively for a moment again. From then
+//!    on, transactions that change rows record possible duplicates in the catalog. The build then
+//!    searches the index for duplicates that existed before that moment ([`Pass::check`]).
+//! 4. The build holds the table exclusively for a moment, checks the recorded possible duplicates,
+//!    and makes the new indexes part of the table's definition. The statement's other changes take
+//!    effect at the same time. They must be instant (`instant`) and must not affect the indexes'
+//!    entries. Before this step, other sessions see no effect of the statement.
 //!
 //! `session/building` runs these steps. To hold the table exclusively means to hold its metadata
 //! lock in exclusive mode.
 //!
 //! # Guarantees
 //!
-//! - **ONLINE-BUILD-1.** After step 1, every change of a row also changes its entries in the
-//!   indexes that are being built. No transaction that knows the earlier definition is left: such a
-//!   transaction holds the table's metadata lock in shared mode until its end, so step 1 waits for
-//!   it.
-//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values. A change
-//!   of the row, or a pass over it, writes the entry under a lock of the row, with the newest
-//!   values. A transaction that changes these values or deletes the row also deletes the entry. It
-//!   may delete an entry that does not exist yet. That does no harm: when the pass comes to the
-//!   row, it locks the row, and so sees the new values.
-//! - **ONLINE-BUILD-3.** Every row up to the last key that a pass has visited has its entries. If
-//!   the row existed before step 1, the pass saw it, because the pass reads a later snapshot. If
-//!   the row was inserted or changed later, ONLINE-BUILD-1 applies to it.
-//! - **ONLINE-BUILD-4.** No transaction fails because of a build, or waits for more than one batch
-//!   of the build (`pass`, TABLE-PASS-3). Writes of entries are not checked against snapshots
-//!   (`store`), so a transaction that began before a batch meets no conflict with the batch. A
-//!   duplicate makes the build fail if the duplicate still exists when the build checks it,
-//!   whenever it was written.
-//! - **ONLINE-BUILD-5.** A transaction of the pass commits the progress together with the entries
-//!   up to that key (TABLE-PASS-4), so a crash never keeps one without the other. To write an entry
-//!   again does not change it.
-//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. If a duplicate was written
-//!   after step 3 began, then the transaction that wrote the second row found the entry of the
-//!   first row, which exists by ONLINE-BUILD-3, or found a transaction about to write that entry.
-//!   So it recorded its row, and step 4 sees the record, because step 4 holds the table exclusively
-//!   and reads the newest state. The check of step 3 finds earlier duplicates: its snapshot is
-//!   later than that step's exclusive moment.
+//! - **ONLINE-BUILD-1.** After step 1, every transaction that changes a row also changes the row's
+//!   entries in the indexes that are being built. No transaction that uses the earlier definition
+//!   is left: such a transaction holds the table's metadata lock in shared mode until its end, so
+//!   step 1 waits for it.
+//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values. A
+//!   transaction that changes the row, and the pass, write the entry under a lock of the row, with
+//!   the row's newest values. A transaction that changes these values or deletes the row also
+//!   deletes the entry. If the pass has not written that entry yet, the deletion does no harm: the
+//!   pass locks the row later, and so reads the new values.
+//! - **ONLINE-BUILD-3.** Every row with a key up to the recorded progress has its entries. If the
+//!   row existed before step 1, the pass visited it, because the pass reads snapshots from after
+//!   step 1. If the row was inserted or changed later, ONLINE-BUILD-1 applies to it.
+//! - **ONLINE-BUILD-4.** No transaction fails because of a build. A transaction waits for a row
+//!   that the pass has locked until one transaction of the pass ends (`pass`, TABLE-PASS-3), and
+//!   for the table only while the build has an exclusive moment or waits for it. Writes of entries
+//!   are not checked against snapshots (`store`), so the entries that the pass writes cause no
+//!   conflict in transactions with older snapshots. A transaction may write a duplicate in a new
+//!   index; the build fails if the duplicate still exists when the build checks it.
+//! - **ONLINE-BUILD-5.** A transaction of the pass commits the entries of its rows together with
+//!   the progress (TABLE-PASS-4). So after a crash the progress never includes a row without its
+//!   entries. A resumed pass may write an entry that already exists, which changes nothing.
+//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. Suppose that a row gets the
+//!   values of another row after the exclusive moment of step 3. By then the entry of the other row
+//!   exists (ONLINE-BUILD-3), or a transaction that is about to write it holds the lock of these
+//!   values. In both cases the writer of the second row records that row, and step 4 sees the
+//!   record, because it holds the table exclusively and reads the newest state. The search of step
+//!   3 finds all earlier duplicates, because it reads a snapshot from after the exclusive moment.
 //! - **ONLINE-BUILD-7.** Only statements whose snapshot includes the commit of step 4 read through
 //!   the index, and so see all entries. Other statements use another access, or fail with 1412.
-//! - **ONLINE-BUILD-8.** A build is always finished, or removed together with its key spaces. It is
-//!   removed if its statement is killed or fails, for example because of a duplicate. The next
-//!   opening of the database resumes a build that a crash or a shutdown cut off. Neither removal
-//!   nor such a resumed build keeps others from the table for longer than a moment: each waits
-//!   until no transaction uses the table.
+//! - **ONLINE-BUILD-8.** Every build ends: its indexes become part of the definition, or are
+//!   removed together with their key spaces. They are removed if the statement is killed or fails,
+//!   for example because of a duplicate. If a crash or a shutdown interrupts a build, the next
+//!   opening of the database resumes it. To get the table exclusively, a removal or a resumed build
+//!   makes other sessions queue behind it only for a moment at a time.
 //!
-//! Rejected: to take the rows from one snapshot without locks, record later changes in a log, and
-//! apply this log at the end. The log would grow with everything that is written meanwhile, and
-//! applying its end would need a long exclusive lock.
+//! Rejected: InnoDB's method, which reads the rows from one snapshot without locks, records later
+//! changes of rows in a separate log, and applies this log at the end. That log would grow with
+//! everything that is written during the build, and the build would have to hold the table
+//! exclusively while it applies the log's last part.
 
 use spillway::{LockMode, Transaction};
 use spillway_types::Value;

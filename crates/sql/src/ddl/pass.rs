@@ -1,19 +1,19 @@
 //! A pass over the rows of a table in key order, in transactions of a limited number of rows each,
-//! while others read and write the table. A [`Visitor`] processes each row.
+//! while other sessions read and write the table. A [`Visitor`] processes each row.
 //!
 //! # Guarantees
 //!
 //! - **TABLE-PASS-1.** The pass visits every row that existed when the pass began and still exists
 //!   when the pass reaches its key. It may also visit rows that were inserted meanwhile.
-//! - **TABLE-PASS-2.** The pass visits a row with its newest values, under a row lock that the
-//!   pass's transaction keeps.
-//! - **TABLE-PASS-3.** A pass waits for a row lock only while it holds no lock. So it is part of no
-//!   deadlock, and no transaction is rolled back because of one. A transaction that wants a visited
-//!   row waits for at most one transaction of the pass, whose size is limited in rows, in bytes of
-//!   these rows and in bytes written. For a transaction with a snapshot from before the visit, a
-//!   row that a visitor writes counts as changed by another transaction (`ddl/refresh`).
-//! - **TABLE-PASS-4.** The transaction that commits a visitor's writes also commits the visitor's
-//!   record of the pass's progress.
+//! - **TABLE-PASS-2.** The pass visits a row with its newest values, under a row lock that the pass
+//!   holds until its transaction ends.
+//! - **TABLE-PASS-3.** A pass waits for a row lock only while it holds no other lock. So it cannot
+//!   be part of a deadlock. A transaction that needs the lock of a visited row waits for at most
+//!   one transaction of the pass, whose size is limited in rows, in bytes of these rows and in
+//!   bytes written. If the visitor rewrites a row, the rewrite counts as a change of the row, so it
+//!   may cause a conflict in a transaction with an older snapshot (`ddl/refresh`).
+//! - **TABLE-PASS-4.** If a visitor records the progress of the pass, the transaction that commits
+//!   the visitor's writes also commits this record.
 
 use std::time::Duration;
 

@@ -1,32 +1,37 @@
-//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest version, in passes over
-//! the table (`pass`), while the table is read and written.
+//! Rewrites rows of earlier schema versions (`catalog/stored_rows`) in the newest version. A pass
+//! (`pass`) visits the rows while other sessions read and write the table.
 //!
 //! # Guarantees
 //!
 //! - **ROW-REWRITE-1.** A rewritten row keeps the values that it has when the pass locks it. The
 //!   pass does not change the row's key or index entries.
 //! - **ROW-REWRITE-2.** Once a pass is complete, every row in the newest state has the version that
-//!   the pass wrote, or a later one: the pass visited the existing rows, and rows that were
-//!   inserted or changed meanwhile were written under that version, too. The definition records
-//!   this (`TableDef::fresh_from`) only once those rows are persisted in data files: before that,
-//!   recovery from the log may restore the earlier form of a row that a compaction rewrote (E11).
-//!   The memory engine needs no such wait: only transactions write its rows, so the log has the
-//!   newest form. A pass that is cut off does not lose what it has rewritten.
-//! - **ROW-REWRITE-3.** The definition keeps layouts of earlier versions as long as older snapshots
-//!   may read rows of these versions, but does not count them as versions that rows may have. The
-//!   end of a later pass removes the layouts, if no snapshot from before the end of this pass
-//!   exists then. The next opening also removes them, because no snapshot exists then. Caches may
-//!   hold rows in an earlier form, because a compaction rewrote them in the files only; with the
-//!   layouts, these rows are dropped from the caches.
+//!   the pass writes, or a later one. The pass has rewritten the rows that existed, and every
+//!   transaction that inserted or changed a row meanwhile wrote this version or a later one. If a
+//!   pass is interrupted, the rows that it has rewritten keep the new version.
 //!
-//! A transaction that took its snapshot before a row was rewritten, and then changes the row, fails
-//! with a conflict (1213) as after any change of the row, although the values are the same. This
-//! happens under REPEATABLE READ and SERIALIZABLE while a pass runs, and the client retries. Two
-//! alternatives were rejected. A pass could wait until no such transaction is open, but that may be
-//! never. A version could be marked as a new form of the same values, but each place that keeps
-//! versions would have to know the mark. Rows that compactions rewrite (`catalog/stored_rows`,
-//! STORED-ROW-7) cause no conflict, and the pass skips them; but which rows are merged, and when,
-//! is up to the compactions.
+//!   The definition records the completion (`TableDef::fresh_from`) only once all rows are
+//!   persisted in data files. The reason is rows that a compaction has rewritten, which the pass
+//!   skips: after a crash, recovery may read the earlier form of such a row from the log (E11).
+//!   Tables of the memory engine need no such wait, because only transactions rewrite their rows,
+//!   so the log has the new form.
+//! - **ROW-REWRITE-3.** After a pass, the definition keeps the layouts of earlier versions as long
+//!   as a snapshot from before the end of the pass may read rows of these versions. Such layouts do
+//!   not count towards the limit of versions. When a later pass ends and no such snapshot exists
+//!   any more, it removes them. The next opening of the database also removes them, because no
+//!   snapshot exists then. Before layouts are removed, caches drop rows of the removed versions: a
+//!   compaction that rewrites a row leaves its earlier form in the caches.
+//!
+//! A rewrite counts as a change of the row. If a transaction has a snapshot from before the rewrite
+//! and then changes the row, it fails with a conflict (1213), although the values are the same.
+//! This happens under SERIALIZABLE, and under REPEATABLE READ with `innodb_snapshot_isolation`,
+//! while a pass runs; the client retries. Rows that compactions rewrite (STORED-ROW-7) cause no
+//! conflict, and the pass skips them; but compactions may not reach a row for a long time.
+//!
+//! Rejected: a pass that waits until no transaction with an older snapshot is open. It might wait
+//! forever. Also rejected: a mark on a version that says that it only has a new form of the same
+//! values. Then no conflict would arise, but every component that keeps versions would have to
+//! handle the mark.
 
 use spillway::{Database, EngineKind, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;

@@ -1,5 +1,5 @@
-//! The settings under which the names and options of a definition are read: the current database,
-//! the time zone, the default engine.
+//! The settings that decide how the names and options of a definition are read: the current
+//! database, the time zone, the default engine.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,15 +1,19 @@
 //! INSERT ... SELECT, UPDATE and DELETE of any number of rows.
 //!
-//! An UPDATE changes each row as soon as it has found and locked the row, if that cannot change
-//! which rows it finds next: no assignment is to a column of the primary key or of an index that
-//! the scan may use, and neither conditions nor values read other rows. A transaction whose writes
-//! do not fit memory spills them (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE
-//! that does not use the primary key, first finds all rows and then changes them; if the keys of
-//! these rows do not fit memory, the statement keeps them on disk.
+//! An UPDATE without ORDER BY and LIMIT changes each row as soon as it has found and locked the
+//! row, if the changes cannot affect which rows it finds next: no assignment is to a column of the
+//! primary key or of an index that the scan may use, and neither conditions nor values read other
+//! rows. A DELETE without ORDER BY and LIMIT that scans the table itself, and not an index, does
+//! the same. If the writes of the transaction do not fit into memory, it spills them to disk
+//! (`spillway_txn`, module `spill`).
+//!
+//! Any other UPDATE or DELETE first finds all rows and then changes them. If these rows do not fit
+//! into memory, the statement keeps only their keys, on disk; with ORDER BY, it fails.
 //!
 //! INSERT ... SELECT writes each row as soon as its query finds it, if the query does not read the
-//! table that is written. Otherwise it first finds all rows and keeps them in a
-//! [`crate::executor::Spool`]. UPDATE and DELETE of several tables do the same.
+//! table that is written. If the query does, the statement first finds all rows and keeps them in a
+//! [`crate::executor::Spool`]. UPDATE and DELETE of several tables always find all rows first, in a
+//! spool.
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;

@@ -1,4 +1,6 @@
-//! Passes that run with an older definition than the stored one.
+//! Tests of passes that rewrite rows (`ddl/refresh`): under a definition that is older than the
+//! stored one, when they release their rows, and the conflict with a transaction that has an older
+//! snapshot.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 
