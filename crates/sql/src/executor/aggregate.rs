@@ -1,4 +1,4 @@
-//! The state of an aggregate while rows arrive.
+//! The state of an aggregate while its input rows arrive.
 
 use std::collections::HashSet;
 

@@ -1,21 +1,24 @@
-//! Batched lookups of joins. If each outer row looks up one inner row by its primary key, the join
-//! buffers several outer rows and reads their inner rows together.
+//! Batched lookups of joins. If each outer row looks up one inner row by the inner table's primary
+//! key, the join can buffer several outer rows and read their inner rows together.
 //!
 //! As long as the inner rows are in memory, the join buffers no outer row. After a lookup of an
-//! inner row that was not in memory, the join buffers the next outer rows, as many as [`Together`]
-//! says, and reads their inner rows together. Then it joins the outer rows in their order, with the
-//! same result as without a buffer. The guarantees of batched lookups hold here, too
-//! (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): the join reports an error of a row
-//! only after it has joined the rows before.
+//! inner row that was not in memory, the join buffers the next outer rows and reads their inner
+//! rows together. [`Together`] decides how many, as for other batched lookups. Then the join
+//! processes the outer rows in their order, so its result is the same as without a buffer.
 //!
-//! A join of several such sources has a buffer before each of them. A buffer that is not full waits
-//! until the sources before it have no more rows. So the join reads as many rows as possible
-//! together, however few rows the first sources find.
+//! The guarantees BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 (`executor/lookups`) hold here, too: if
+//! reading an inner row fails, the join reports the error only after it has joined the outer rows
+//! before it.
 //!
-//! The join reads outer rows before it has processed earlier ones, so outer rows must not depend on
-//! that processing. So the join buffers rows only if the conditions on them, and the values that
-//! they are looked up by, compare only columns and values that are the same for all rows
-//! ([`Outer::may_keep`]). In a transaction that has written, no row waits in a buffer.
+//! If a join looks up several sources by primary key, it has a buffer of outer rows before each of
+//! them. It empties a buffer that is not full only when the earlier sources have no more rows. So
+//! each read covers as many rows as possible, even if each row of an earlier source finds few rows.
+//!
+//! An outer row is read into the buffer before the outer rows found earlier are joined, so reading
+//! it must not depend on the result of joining them. The join buffers rows only if the conditions
+//! of its sources, and the values by which it looks up their rows, depend on nothing but the
+//! columns of the row and values that are the same for all rows ([`Outer::may_keep`]). In a
+//! transaction that has written, it joins each row at once.
 
 use spillway_types::Value;
 

@@ -1,5 +1,6 @@
-//! Joins: nested loops over the sources of a query. A source that is read in full is read once, and
-//! its rows are then looked up by hash.
+//! Joins: nested loops over the sources of a query. An inner source that is a derived table, or
+//! whose access is a full scan, is read once into memory. If the join has equalities, its rows are
+//! looked up there by hash.
 
 use std::rc::Rc;
 

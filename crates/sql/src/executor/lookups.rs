@@ -1,34 +1,39 @@
-//! Looks up rows one after the other by their primary keys, which come from a list of keys or from
-//! index entries.
+//! Looks up rows of a table one after the other by their primary keys. The keys come from a list or
+//! from index entries.
 //!
 //! As long as the rows are in memory, each row is looked up and processed with no extra work. The
-//! first row that is not in memory is read alone. After that, keys are collected into batches: the
-//! missing blocks of a batch are read at once, and then its rows are looked up in order. The first
-//! batch has [`FIRST`] keys, and each batch after one with missing blocks has [`GROWTH`] times as
-//! many, so that a query which wants few rows reads few. After a batch without missing blocks, the
-//! next batch is smaller by the same factor.
+//! first row that is not in memory is read alone. After that, keys are collected into batches. The
+//! missing blocks of a batch are read at the same time, and then the batch's rows are looked up in
+//! order.
+//!
+//! The first batch has [`FIRST`] keys. If a full batch had missing blocks, the next one has
+//! [`GROWTH`] times as many keys as that batch, so batches are large only for queries that read
+//! many rows. If a batch had no missing blocks, the next one has fewer keys by the same factor,
+//! down to one key.
 //!
 //! # Guarantees
 //! - **BATCHED-LOOKUP-1 (the same rows).** The query gets the same rows in the same order as
-//!   without batches. Each row is looked up when its turn comes, so the lookup sees what was
-//!   written after its key was collected.
-//! - **BATCHED-LOOKUP-2 (the same failure).** Errors of reading a batch's blocks are not reported.
-//!   A failing lookup reports its error in its turn, after all rows before it were processed; a
-//!   lookup whose turn does not come reports none. If the source of keys fails, the keys that it
-//!   gave before are looked up first ([`Lookups::rest`]).
+//!   without batches. Each row is looked up when its turn comes, so the lookup also sees writes
+//!   that were made after the row's key was collected.
+//! - **BATCHED-LOOKUP-2 (the same failure).** If reading a batch's blocks ahead fails, that error
+//!   is not reported. The lookup of the row fails instead and reports its error in its turn, after
+//!   all rows before it were processed. A lookup whose turn does not come reports none. If the
+//!   source of keys fails, the keys that it has already provided are looked up first
+//!   ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** The largest batch has 64 keys, or as many as a 128th of the
-//!   memory has room for blocks, if that is less. If a query stops early, at most [`GROWTH`] times
-//!   as many rows were read as the query took.
+//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys. It has fewer if a 128th of the
+//!   database's memory has no room for 64 blocks of 16 KB. If a query stops early, the rows that
+//!   were read are at most [`GROWTH`] times the rows that the query took.
 //!
 //! Statements that lock or change rows use batches, too. They lock a row only once they know that
-//! they want it, and read it again under the lock; its block is in memory by then. Batches cause no
-//! additional lock and no earlier lock.
+//! they want it, and then read it again under the lock; the row's block is in memory by then. A
+//! batch takes no lock, so no row is locked that would not be locked without batches, and none is
+//! locked earlier.
 //!
-//! Rejected: to keep a row that the check for missing blocks finds in memory, so that it is not
-//! looked up again. The row could be outdated by its turn (BATCHED-LOOKUP-1), and rows of any size
-//! would have to be buffered.
+//! Rejected: to keep the rows that are found in memory while a batch's missing blocks are
+//! determined, so that they need no second lookup. Such a row could be outdated when its turn comes
+//! (BATCHED-LOOKUP-1), and rows of any size would have to be buffered.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;

@@ -1,8 +1,9 @@
-//! Point queries: queries that read columns of the one row with a given primary key. The key
-//! consists of whole numbers, texts or bytes.
+//! Point queries: queries that read columns of the one row with a given primary key, whose columns
+//! are whole numbers, texts or bytes.
 //!
-//! A point query needs no choice of an index and no filter: its key is encoded from the statement's
-//! parameters, and the row at that key is the result. `session/point` runs point queries.
+//! A point query needs no choice of an index and no filter. The executor encodes the key from the
+//! statement's constants and parameters, and the row at that key is the result. `session/point`
+//! runs point queries.
 
 use std::sync::Arc;
 

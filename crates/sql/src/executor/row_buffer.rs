@@ -1,16 +1,18 @@
 //! Columns of one table's rows, buffered for ORDER BY or DISTINCT.
 //!
-//! Rows go from their pages into one buffer, and from the buffer to the client: no row is decoded
-//! into values, and no row has a memory allocation of its own. Beside a row's position, the buffer
-//! keeps the first bytes of the row's sort key as a number; most comparisons need only this number.
+//! Rows go from their pages into one buffer, and from the buffer to the client. No row is decoded
+//! into values, and no row has a memory allocation of its own. For each row, the buffer also has
+//! the first bytes of the row's first sort key, as a number; most comparisons of rows need only
+//! this number.
 //!
 //! - **ROW-BUFFER-1.** The buffer returns rows in the order of ORDER BY. Rows with equal sort keys
 //!   keep the order in which they were added.
 //! - **ROW-BUFFER-2.** With DISTINCT, the buffer returns the first row of those that are equal in
 //!   all columns of the result.
-//! - **ROW-BUFFER-3.** If only the first N rows are wanted, the buffer holds about 2 N rows; with
-//!   DISTINCT, about 2 N different rows. The buffered rows are charged to the memory budget
-//!   ([`HeldMemory`]).
+//! - **ROW-BUFFER-3.** If LIMIT wants the first N rows of a query without DISTINCT, the buffer
+//!   holds at most 2 N rows, or 1,024 if that is more. With DISTINCT, whatever the LIMIT is, it
+//!   holds at most twice as many rows as there are different rows, or 1,024 if that is more. The
+//!   buffered rows are charged to the memory budget ([`HeldMemory`]).
 
 use std::cmp::Ordering;
 

@@ -1,17 +1,19 @@
 //! Row sinks: the receivers of a query's rows.
 //!
-//! Rows of one table go from storage to the client through row sinks. A reader passes each stored
-//! row, in place, to a [`TakeStored`]. The [`TakeStored`] passes its result to a [`TakeRow`], and
-//! the last of these writes the client's packets.
+//! Rows of one table go from storage to the client through a chain of row sinks. A reader passes
+//! each stored row, in place, to a [`TakeStored`]. The [`TakeStored`] passes its result to a
+//! [`TakeRow`], which may pass it on to another one. The last [`TakeRow`] writes the client's
+//! packets.
 //!
 //! # Guarantees
 //!
-//! - **ROW-SINK-1.** A row is passed on as compact fields ([`Field`]) if the query wants at most
-//!   [`COLUMNS`] columns and none of its values is a decimal. If a row has a decimal, this row and
-//!   all rows after it are passed on as values. If any row in a buffer has a decimal, all rows of
-//!   the buffer are. The output is the same either way, to the last bit.
-//! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all of a row's
-//!   columns first.
+//! - **ROW-SINK-1.** Row sinks have two forms for a row: compact fields ([`Field`]), which cannot
+//!   be decimals, and values. A row is passed on as fields if the query wants at most [`COLUMNS`]
+//!   columns and no value of the row is a decimal. Once a row has had a decimal, the reader passes
+//!   all later rows as values. A buffer of which any row has a decimal passes on all of its rows as
+//!   values. The client's packets are the same for both forms.
+//! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all columns that
+//!   the query wants of a row before it passes on any of them.
 
 use spillway_types::{Field, Value, ValueRef};
 

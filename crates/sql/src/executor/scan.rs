@@ -1,4 +1,4 @@
-//! Reads the rows of a table into the slots of its source.
+//! Reads the rows of a table into the slots that the table's columns have in the query's row.
 
 use spillway::{KeyRange, LockMode, LockWait, Met};
 use spillway_types::{Value, ValueRef};

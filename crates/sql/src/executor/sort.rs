@@ -1,4 +1,4 @@
-//! Sorting and grouping, and the rows that a statement buffers for both.
+//! Sorting and grouping of rows, and the rows that a statement buffers for both.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Ranges of keys that an access reads.
+//! The ranges of keys that an access reads.
 
 use smallvec::SmallVec;
 use spillway_base::range::raise_prefix;

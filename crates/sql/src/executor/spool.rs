@@ -1,11 +1,12 @@
-//! Buffers for a statement that first finds all of its rows: one for the rows, and one for the keys
-//! that the statement has met.
+//! Buffers for a statement that first finds all of its rows: [`Spool`] for the rows, and [`KeySet`]
+//! for the keys of the rows that the statement has already processed.
 //!
 //! Both buffers are in memory at first. They move to disk if they outgrow a transaction's share of
 //! the memory, or if the budget has no room for them. Guarantees:
 //!
 //! - **SPOOL-1.** A [`Spool`] returns the rows that were added to it, with the same values and in
-//!   the same order. A [`KeySet`] tells whether it contains a key.
+//!   the same order. A [`KeySet`] tells, for each key that is added, whether the key was added
+//!   before.
 //! - **SPOOL-2.** Neither buffer fails for lack of memory, and both free their memory and disk
 //!   space when they are dropped.
 

@@ -4,26 +4,27 @@
 //! row. The entry's key is the index's columns and then the primary key; its value is empty.
 //!
 //! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
-//! and after it has checked the row for conflicts with its snapshot. So the entry itself is not
-//! checked against the snapshot: an entry that was written after the snapshot, for example by the
-//! build of an index (`ddl/online`), causes no conflict.
+//! and after it has checked the row for conflicts with its snapshot. So the entry itself need not
+//! be checked. An entry that was written after the snapshot, for example by the build of an index
+//! (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!
-//! To keep a unique index unique, a writer takes an exclusive lock on the part of the key that
-//! holds the columns; all entries with these column values begin with this part. The writer takes
-//! the lock before it searches for another such entry. It searches the newest state, not the
-//! transaction's snapshot, so it finds entries that were committed after the snapshot. If another
-//! transaction is deleting the entry that it finds, that transaction holds locks on the entry and
-//! on its row. So the writer waits for such a lock, and then searches again.
+//! All entries of an index with the same column values begin with the same key prefix. To keep a
+//! unique index unique, a writer first takes an exclusive lock on this prefix, and then searches
+//! for another row's entry with the prefix. It searches the newest state, not the transaction's
+//! snapshot, so it also finds entries that were committed after the snapshot. If another
+//! transaction is deleting the entry that was found, it holds locks on the entry and on the entry's
+//! row. The writer waits for one of these locks, and then searches again.
 //!
-//! The entries themselves are locked only where a transaction may lock an entry without its row.
-//! These are the entries of unique indexes, as described here, and of indexes that are being built,
-//! whose entries are also written under a shared lock of the row (`ddl/online`).
+//! Apart from prefixes, a writer locks an entry only if another transaction may lock the entry
+//! without its row. This is so in unique indexes, as described here, and in indexes that are being
+//! built, because the build writes entries under a shared lock of the row (`ddl/online`).
 //!
-//! An index that is being built may fail, so it never refuses a row. If a transaction gives a row
-//! values of such an index that another row may also have, it records the row in the same
-//! transaction and continues ([`note_met`]). The build checks the recorded rows before it ends.
+//! An index that is being built never refuses a row, because the build may still fail. If a
+//! transaction gives a row values of such an index that another row may also have, it records the
+//! row in the catalog, in the same transaction, and continues ([`note_met`]). The build checks the
+//! recorded rows before it ends.
 
 use std::borrow::Borrow;
 

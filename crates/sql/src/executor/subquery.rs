@@ -1,5 +1,5 @@
-//! Subqueries and derived tables. Their rows are cached as long as they stay the same, and IN looks
-//! them up by hash.
+//! Subqueries and derived tables. The rows of a subquery that does not depend on the outer query
+//! are read once for a statement and cached. IN finds a value among these rows by hash.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;

@@ -1,18 +1,18 @@
 //! Scans that find rows to lock, for changes and for locking reads that act on the newest committed
 //! versions.
 //!
-//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds guarantees of
-//! statements:
+//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds two
+//! guarantees for statements:
 //!
 //! - **NEWEST-5 (once).** While an index scan waits for a row's lock, another transaction may move
-//!   the row to another place in the index, so that the scan meets it again. The scan returns the
-//!   row once, by the entry that led to it first, if the row's newest version satisfies the
-//!   conditions.
+//!   the row to a part of the index that is still to be scanned, so that the scan finds it again.
+//!   The scan returns the row only once, at the entry by which it found the row first, if the row's
+//!   newest version satisfies the conditions.
 //! - **NEWEST-6 (rows that get another key).** If a row no longer exists when the scan has locked
-//!   it, another transaction may have given it a key that the scan has passed. The statement is
-//!   rolled back, keeps its locks, and starts over, up to [`STARTS_MAX`] times and only if its scan
-//!   has locked fewer than [`ROWS_TO_START_OVER`] rows. Otherwise the statement continues without
-//!   the row.
+//!   it, another transaction may have given the row a key in the part that was already scanned,
+//!   where the scan would miss it. So the statement is rolled back, keeps its locks, and starts
+//!   over. It does so at most [`STARTS_MAX`] times, and only if its scan has locked fewer than
+//!   [`ROWS_TO_START_OVER`] rows. Beyond these limits the statement continues without the row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
