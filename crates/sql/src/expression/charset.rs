@@ -1,10 +1,10 @@
 //! Character sets, as introducers (`_latin1 x'e4'`) and CONVERT(... USING ...) name them.
 //!
 //! All text is UTF-8 here. The result of a CONVERT to another character set stays UTF-8, too;
-//! functions of bytes, such as LENGTH and HEX, encode it in that character set first. Such text may
-//! be an argument of those functions and of casts, and a value for columns and for the client. The
-//! binder refuses it elsewhere (1235): other functions would lose the character set, and
-//! comparisons would need the set's collations.
+//! functions of bytes, such as LENGTH and HEX, encode it in that character set first. Such text can
+//! be an argument of those functions and of casts, and it can be stored in a column or sent to the
+//! client. The binder refuses it elsewhere (1235): other functions would lose the character set,
+//! and comparisons would need the set's collations.
 
 use spillway_types::{Collation, ColumnType, Value};
 

@@ -1,20 +1,23 @@
 //! The lists of IN, searched by hash.
 //!
-//! `x IN (a, b, …)` means `x = a OR x = b OR …`. To compare x with each item costs rows times
-//! items. So a statement builds an index of a long list at its first row, and keeps it for all
-//! later rows. Items of short lists, and items that cannot be indexed, are still compared one by
-//! one (the *walk*). Tests compare the results of index and walk.
+//! `x IN (a, b, …)` means `x = a OR x = b OR …`. A *walk* of the list compares x with one item
+//! after the other, which is expensive for many rows and a long list. So a statement builds an
+//! index of a long list at its first row and uses the index for all rows. Short lists, and items
+//! that cannot be indexed, are walked. Tests compare the results of index and walk.
 //!
-//! The type under which two values are compared depends on the classes of both ([`Class`]). So the
-//! index has one [`Sets`] for each combination of classes that the left side's values have. A
-//! [`Sets`] has one [`Group`] for all items that are compared with this left side under the same
-//! types. Within a group, two values have the same key exactly if they compare as equal.
+//! MySQL compares two values under a type that depends on the classes of both ([`Class`]): a text
+//! and a number, for example, are compared as doubles. So the index has one [`Sets`] for each
+//! combination of classes that occurs on the left side. The [`Sets`] puts all items that are
+//! compared with this left side under the same types into one [`Group`]. Within a group, two values
+//! have the same key exactly if they compare as equal.
 //!
 //! - IN-LIST-1: The index gives the same answer as the walk: true, false or unknown.
-//! - IN-LIST-2: If the walk raises an error, so does the index. For this, a data change in strict
-//!   mode walks the list if a text that is no number is compared as a number.
+//! - IN-LIST-2: If the walk raises an error, so does the index. In strict mode, a data change that
+//!   compares a text that is no number as a number may have to fail. In this case it walks the
+//!   list, so that it fails exactly where the walk does.
 //! - IN-LIST-3: With an index, only these items are walked: items whose values differ between rows
-//!   or cannot be computed, and the items of a group for which the left side has no key.
+//!   or cannot be computed, items that have no key, and the items of a group in which the left side
+//!   has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

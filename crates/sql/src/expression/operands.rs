@@ -1,4 +1,4 @@
-//! Conversion of operands to texts, numbers, bits and truth values, and their comparison.
+//! Conversion of operands to texts, numbers, bits and truth values, and comparison of operands.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! Result types of operations: conversion of other types to text, of ENUM and SET members to
-//! numbers, and of several types to one.
+//! Conversions that depend on types: to text, from members of ENUM and SET to their numbers, and of
+//! several operands to one common type.
 
 use spillway_types::column::{LobSize, type_of};
 use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};

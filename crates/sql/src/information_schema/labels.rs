@@ -1,4 +1,4 @@
-//! Readable names of key spaces and keys, for views of the storage.
+//! Readable names of key spaces and keys, for the tables that show the storage.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

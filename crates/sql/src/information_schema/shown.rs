@@ -1,4 +1,4 @@
-//! The result of a SHOW statement.
+//! The result of a SHOW statement, as columns and rows.
 
 use spillway_types::{ColumnType, Value};
 

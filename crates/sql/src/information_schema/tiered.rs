@@ -1,15 +1,18 @@
 //! The storage of tables, as tables of information_schema: sub-tables and their levels, slices, the
-//! latest compactions, and a picture of all these.
+//! latest compactions, and a picture of all these. The guarantees say which users see the sizes and
+//! counts, called figures below, and which see the keys at which sub-tables and slices begin and
+//! end.
 //!
 //! # Guarantees
 //!
 //! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown only to users who may
-//!   SELECT on the table, because the key consists of values of the table.
-//! - **SIGHT-2.** With PROCESS, a user also sees the figures of all other key spaces, with NULL in
-//!   place of their keys. The picture consists of keys, so it leaves these key spaces out. Without
-//!   PROCESS, a user does not see the figures either.
-//! - **SIGHT-3.** Keys of key spaces that belong to no table, such as the catalog, need PROCESS and
-//!   SELECT on everything.
+//!   SELECT on the table, because the key consists of values of the table. These users also see the
+//!   figures.
+//! - **SIGHT-2.** A user with PROCESS sees the figures of all key spaces. Where SIGHT-1 or SIGHT-3
+//!   hides a key, NULL takes its place. The picture consists of keys, so it leaves out the key
+//!   spaces whose keys are hidden.
+//! - **SIGHT-3.** A key space that belongs to no table, such as the catalog, shows its keys only to
+//!   users with PROCESS and with SELECT on everything.
 
 use std::collections::HashSet;
 

@@ -1,24 +1,26 @@
-//! The depth of a statement's syntax trees, and the stack on which they are processed.
+//! The depth of a statement's syntax trees, and the choice of a stack on which they are processed.
 //!
 //! The parser limits its recursive rules, but reads chains of operators in loops: `1 + 1 + 1 ...`
 //! becomes a tree as deep as the chain is long. All code that processes a tree recurses, even the
-//! code that frees it. The depth is determined twice:
+//! code that frees it, so a deep tree needs a large stack. The depth is determined twice:
 //!
-//! - Before parsing, the tokens give an upper bound of the depth, which decides on which stack the
-//!   statement is parsed. Each ancestor of a leaf is an operator in the leaf's brackets or in
-//!   brackets around these, without a comma between the operator and the leaf. Each such operator
-//!   begins with a sign or a keyword of the parser. So the bound counts one for each sign and
-//!   keyword, whether or not it is an operator, and a comma begins a new count. A pair of brackets
-//!   adds the depth of its deepest content to the count around it. Only set operations reach across
-//!   commas.
-//! - After parsing, a visitor measures the tree. If the statement is kept, the kept statement
+//! - Before parsing, a scan of the tokens gives an upper bound of the depth. The bound decides on
+//!   which stack the statement is parsed.
+//! - After parsing, a visitor measures the tree. A statement that is kept, such as a prepared one,
 //!   records this depth, which is at most the bound.
+//!
+//! The bound counts signs and keywords, because each operator of the tree begins with one. The
+//! operators above a leaf are in the leaf's pair of brackets or in pairs around it, and no comma is
+//! between them and the leaf. So the tokens between two commas of a pair have a count of their own:
+//! their signs and keywords, and the bound of the deepest pair among them. The bound of a pair is
+//! the largest of its counts, and the number of set operations such as UNION in it, because a set
+//! operation may be above leaves on both sides of a comma.
 //!
 //! What must hold:
 //! - **DEPTH-1**: on every thread, a tree is parsed, bound, run and freed on a stack that is large
-//!   enough for its depth ([`Deep`] for trees that are kept). Binding, and each nested query, check
-//!   how much of the stack is left ([`on_enough_stack`]), because their need for one level varies
-//!   most.
+//!   enough for its depth ([`Deep`] for trees that are kept). Binding and nested queries need very
+//!   different amounts of stack for one level, so they check at each level how much of the stack is
+//!   left ([`on_enough_stack`]).
 //! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its
 //!   session continues.
 //! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that

@@ -2,11 +2,11 @@
 //!
 //! A token takes 56 or 88 bytes, and a node of the tree takes hundreds of bytes: a table in FROM
 //! takes 1,360. So a text of 2 MB can become more than a gigabyte. The memory is estimated in two
-//! steps, each before the allocation: a scan of the bytes gives an upper bound of the tokens, and
-//! the tokens give an upper bound of the tree.
+//! steps, each before the memory is allocated. A scan of the bytes gives an upper bound of the
+//! number of tokens, and the tokens give an upper bound of the size of the tree.
 //!
-//! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the
-//!   budget before they are made. A text that does not fit fails with 1041.
+//! - **TEXT-1**: if a text has [`FREE_BYTES`] or more, its tokens and its tree are charged to the
+//!   budget before they are allocated. A text that does not fit fails with 1041.
 //! - **TEXT-2**: parsing allocates no more than is charged. `parser/memory_tests.rs` measures this.
 //! - **TEXT-3**: the charge lasts as long as the statement.
 //!

@@ -1,11 +1,11 @@
-//! Parses text into statements. A small recogniser of our own comes first, for statements that
-//! `sqlparser` cannot parse or parses wrongly; `sqlparser` parses all others.
+//! Parses text into statements. `sqlparser` parses most of them. A small recogniser of our own
+//! comes first, for statements that `sqlparser` cannot parse or parses wrongly.
 //!
-//! `text` splits the text into statements and tokens once. The recogniser itself parses SET,
-//! PREPARE, SHOW, and statements about transactions and users, and it names unsupported statements
-//! in their errors. Before `sqlparser` parses any other statement, the recogniser corrects tokens
-//! that `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters.
-//! `dialect` has MySQL's precedences.
+//! The module `text` splits the received text into statements, and each statement into tokens. The
+//! recogniser parses SET, PREPARE, SHOW, and statements about transactions and users, and it names
+//! unsupported statements in their errors. For any other statement, it corrects tokens that
+//! `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters; then
+//! `sqlparser` parses the statement. The module `dialect` has MySQL's precedences.
 
 mod depth;
 mod dialect;

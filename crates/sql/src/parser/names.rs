@@ -1,4 +1,5 @@
-//! Names of result columns without an alias: their text as it was written.
+//! Names of result columns without an alias: the text of the column's expression, as it was
+//! written.
 
 use sqlparser::ast::{self, SelectItem, SetExpr};
 use sqlparser::tokenizer::Token;

@@ -1,14 +1,16 @@
 //! The shape of a statement: its text without the literals that a parameter could replace.
 //!
 //! Statements of one shape share one plan, so a client that sends text pays for parsing and
-//! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
-//! conservative: it replaces a literal only where a parameter would mean the same. That is after a
-//! comparison, BETWEEN, LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other
-//! literals stay, such as those of a select list, which name its columns. A statement that the pass
-//! does not know has no shape, and goes through the parser.
+//! planning once. The shape is computed in one pass over the bytes, without a syntax tree. The pass
+//! is conservative: a statement that it does not know has no shape and is parsed.
 //!
-//! If VALUES has many rows, the shape contains only the first. The other rows must have the same
-//! form. They are parsed one at a time when the statement runs ([`ValuesRows`]).
+//! The pass leaves out a literal only where a parameter would mean the same: after a comparison,
+//! BETWEEN, LIKE or LIMIT, in a list after IN, and in a row of VALUES if the literal is the whole
+//! value. All other literals stay in the shape, such as those of a select list, which name its
+//! columns.
+//!
+//! If VALUES has several rows, the shape contains only the first. The other rows must have the same
+//! form. They are parsed one at a time while the statement runs ([`ValuesRows`]).
 
 use spillway_types::{Decimal, Value};
 

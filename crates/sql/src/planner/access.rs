@@ -1,10 +1,11 @@
 //! The access to a table's rows: a full scan, or the index that narrows them most.
 //!
-//! Conditions that an index serves are also checked on the rows. So a range may be wider than its
-//! conditions, but never narrower. Where the ranges make a check redundant, the executor omits it.
-//! For this, the planner marks the conditions from which an access's values come ([`answered`]).
-//! Once the values are known, the ranges say whether they match these conditions exactly
-//! (`Spans::exact` of the executor), which they do for whole numbers only.
+//! The ranges of keys that an access reads may be wider than the conditions from which they come,
+//! but never narrower. So the executor also checks these conditions on the rows, except where the
+//! ranges make the check redundant. To know this, the planner marks the conditions from which an
+//! access's values come ([`answered`]). Once the values are known, the executor finds out whether
+//! its ranges match these conditions exactly (`Spans::exact`), which is possible for whole numbers
+//! only.
 
 use std::sync::Arc;
 

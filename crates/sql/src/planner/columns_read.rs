@@ -1,5 +1,6 @@
-//! Finds the columns that a statement reads. A transaction that may move its snapshot forward uses
-//! them: it can ignore changes of all other columns (`txn/transaction/refresh`, REFRESH-3).
+//! Finds the columns that a statement reads. A transaction may move its snapshot forward past
+//! changes of rows that it has read, if none of these columns changed (`txn/transaction/refresh`,
+//! REFRESH-3).
 
 use spillway::ColumnsRead;
 use spillway_types::row::RowReader;

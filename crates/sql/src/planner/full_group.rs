@@ -1,9 +1,10 @@
-//! ONLY_FULL_GROUP_BY: a grouped query names no column that may differ within a group.
+//! ONLY_FULL_GROUP_BY: a grouped query may name, outside of aggregates, only columns that have one
+//! value in each group.
 //!
-//! A column has one value in the whole group if the query groups by it, if it equals a constant or
-//! another such column, or if its table's primary key, or a unique key without NULL, consists of
-//! such columns. If a subquery names columns of the grouped query, these are checked in the same
-//! way.
+//! A column has one value in each group if the query groups by it, if it equals a constant, or if
+//! it equals another column that has one value in each group. The same is true of all columns of a
+//! table if its primary key, or a unique key without NULL, consists of such columns. If a subquery
+//! names columns of the grouped query, these are checked in the same way.
 
 use std::collections::HashSet;
 

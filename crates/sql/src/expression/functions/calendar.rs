@@ -1,4 +1,4 @@
-//! Numbers of weeks, and the formatting and parsing of dates.
+//! Week numbers, and the formatting and parsing of dates.
 
 use std::fmt::Write as _;
 

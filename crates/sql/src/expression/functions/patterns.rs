@@ -1,4 +1,4 @@
-//! Regular expressions, compiled once for a statement.
+//! Compiled regular expressions. A statement keeps the few that it used last, for its later rows.
 
 use std::cell::RefCell;
 use std::rc::Rc;

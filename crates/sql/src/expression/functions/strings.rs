@@ -1,4 +1,5 @@
-//! Functions of text and bytes. Positions count characters in text, and bytes in bytes.
+//! Functions of text and of bytes. A position or a length counts characters in a text, and bytes in
+//! a value of bytes.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! How functions convert their arguments, and their result types.
+//! Conversions of the arguments of functions, and the functions' result types.
 
 use spillway_types::{Collation, ColumnType, Value};
 

@@ -1,4 +1,5 @@
-//! Compares the index of a list with the walk, and counts the items that are compared one by one.
+//! Compares the index of an IN list with the walk, and counts the items that are compared one by
+//! one.
 
 use std::cell::Cell;
 

@@ -1,16 +1,15 @@
 //! Aggregates, and the query to which each belongs.
 //!
-//! If an aggregate's argument names only columns of outer queries, the aggregate belongs to the
-//! innermost of these queries. That query groups its rows and evaluates the aggregate over them,
-//! and the subquery reads the value as an outer column. Levels are numbered as in MySQL, from 0 for
-//! the outermost query.
+//! An aggregate in a subquery may belong to an outer query: if its argument names columns of outer
+//! queries only, it belongs to the innermost of these queries. That query groups its rows and
+//! evaluates the aggregate over them, and the subquery reads the value as an outer column. Levels
+//! are numbered as in MySQL, from 0 for the outermost query.
 //!
-//! Some clauses, such as WHERE, may not have aggregates. So the query with the argument's columns
-//! may be unable to take the aggregate, because the subquery is in such a clause of that query.
-//! Then the aggregate belongs to the nearest query between that one and the subquery that may have
-//! it, or else to the subquery itself. Error 1111 refuses an aggregate that no query may have, and
-//! an aggregate inside the argument of another aggregate of the same level or of a level further
-//! out.
+//! That query cannot take the aggregate if the subquery is in one of its clauses that may not have
+//! aggregates, such as WHERE. Then the aggregate belongs to the nearest query between that one and
+//! the subquery that may have it, or to the subquery itself if there is none. Error 1111 refuses an
+//! aggregate that no query may have. It also refuses an aggregate in the argument of another
+//! aggregate of the same level or of a level further out.
 
 use spillway_types::Collation;
 use sqlparser::ast;
