@@ -1,23 +1,25 @@
-//! The view that other sessions have of a session: the statement that it runs, how to stop it, and
-//! how many statements it has run.
+//! What other sessions see of a session, and how they stop it: the statement that it runs, requests
+//! to kill it, and the number of statements that it has run.
 //!
 //! # Beginning a statement
 //!
-//! Every statement announces its beginning, although other sessions rarely look at it. So the
-//! announcement of a prepared statement locks no mutex: it stores the statement's id in an atomic.
-//! The process list finds the text by this id, in a map to which [`Process::keep`] has added the
-//! text.
+//! Every statement records its beginning for other sessions, although they rarely look at it. So
+//! this must be cheap. For a prepared statement it locks no mutex: it stores the statement's id in
+//! an atomic. The process list finds the text by this id, in a map to which [`Process::keep`] has
+//! added the text.
 //!
-//! A killer does not know whether the statement that it wants to stop has ended, and must not stop
-//! the next one. So a session counts its phases: odd phases are statements, even phases are the
-//! time between. A killer first sets [`Process::was_asked`], and then reads the phase. A statement
-//! first stores its phase, and then reads `was_asked`. These accesses are sequentially consistent,
-//! so the killer sees the new phase, or the statement sees the request, or both. If the killer has
-//! seen an earlier phase, the statement sees the request, waits until the killer is done, and
-//! discards a request that was not meant for it.
+//! A session that kills a statement (the killer) cannot know whether that statement has ended
+//! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are
+//! statements, even phases are the time between them. A killer first sets [`Process::was_asked`],
+//! and then reads the phase. A beginning statement first stores its phase, and then reads
+//! `was_asked`. These accesses are sequentially consistent, so the killer sees the new phase, or
+//! the statement sees the request, or both.
 //!
-//! Rejected: a mutex that each statement locks while it begins, and that killers lock, too. It
-//! costs two more writes to shared memory for each statement.
+//! If the killer saw an earlier phase, its request was not meant for the beginning statement. That
+//! statement sees the request, waits until the killer is done, and discards the request.
+//!
+//! Rejected: a mutex that every statement and every killer locks. It would cost each statement two
+//! more writes to shared memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;

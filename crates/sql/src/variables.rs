@@ -1,8 +1,8 @@
 //! System variables: their list, their permitted values, and their values.
 //!
-//! A variable accepts only values that the server obeys. For any other value, the error tells the
-//! client that the server cannot do that (1231, 1235, 1238). Many variables accept a single value,
-//! the one that describes the server, because clients and dumps set them to it.
+//! A variable accepts only values that the server can honour. For any other value, the error says
+//! that the server cannot do that (1231, 1235, 1238). Many variables accept a single value, the one
+//! that describes the server: clients and dumps set them to this value.
 
 pub(crate) mod durability;
 mod system_variables;

@@ -1,4 +1,5 @@
-//! What accounts have used of their limits, and which accounts are blocked after failed logins.
+//! What accounts have used of their resource limits, and which accounts are blocked after failed
+//! logins.
 //!
 //! Both are in memory only, as in MySQL: a restart resets them. Times are those of the instance's
 //! clock.
@@ -7,8 +8,8 @@
 //!
 //! - **QUOTA-1 (an hour).** An account's limits for statements, changes and connections in an hour
 //!   apply to all of its sessions together. A statement or connection past a limit fails with 1226,
-//!   and the statement does nothing. The hour begins with the first statement or connection that is
-//!   counted; an hour later all counts are reset.
+//!   and the statement does nothing. An account's hour begins with the first statement or
+//!   connection that is counted. When it is over, all counts of the account are reset.
 //! - **QUOTA-2 (at once).** An account has no more connections at once than its own
 //!   MAX_USER_CONNECTIONS (error 1226). If that is zero, `max_user_connections` applies (error
 //!   1203); zero there means no limit. Connections from before a limit was set are counted.

@@ -5,8 +5,8 @@
 //! - **ACCOUNT-1 (system accounts).** Only an account that holds SYSTEM_USER may alter or drop an
 //!   account that holds SYSTEM_USER, grant to it, revoke from it, or kill its sessions. CREATE USER
 //!   alone is not enough for that. `root` holds SYSTEM_USER.
-//! - **ACCOUNT-2 (the last one).** If an account holds SYSTEM_USER, CREATE USER and GRANT OPTION on
-//!   everything before a statement, such an account exists after the statement, too.
+//! - **ACCOUNT-2 (the last one).** No statement removes the last account that holds SYSTEM_USER,
+//!   CREATE USER and GRANT OPTION on everything, or takes one of these privileges from it.
 //! - **ACCOUNT-3 (the owner).** A process that opens a data folder itself has the rights of the
 //!   files' owner, and may do everything, regardless of the accounts.
 //! - **ACCOUNT-4 (one account, one life).** A session belongs to the account with which it began.

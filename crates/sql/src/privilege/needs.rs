@@ -1,26 +1,27 @@
 //! The privileges that a statement needs, collected where its names are resolved.
 //!
 //! The binder resolves every table name once, to a table of the catalog, and checks there whether
-//! the user may use the table ([`Needs::ask`]). A separate check on the syntax tree would be
-//! simpler, but it would resolve aliases, common table expressions and quoted names a second time.
-//! If the two resolutions differed, a statement would do what its user may not do. So that design
-//! was rejected.
+//! the user may use the table ([`Needs::ask`]).
+//!
+//! Rejected: a separate check on the syntax tree, which would be simpler. It would have to resolve
+//! aliases, common table expressions and quoted names a second time. If the two resolutions
+//! differed, a statement could do what its user may not do.
 //!
 //! # Guarantees
 //!
 //! - **NEED-1.** The privilege on each table that a statement names, anywhere in it, is checked
 //!   before the table is looked up in the catalog. So an error reveals nothing about a table that
 //!   the user may not use, not even whether the table exists.
-//! - **NEED-2.** A plan keeps the list of its needs. Each run of the plan checks them again, for
-//!   the user who runs it.
+//! - **NEED-2.** A plan keeps the list of the privileges that it needs. Each run of the plan checks
+//!   them again, for the user who runs it.
 //! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change needs the right to
 //!   change its table. It also needs SELECT on the table if it reads any column of an existing row:
 //!   in a condition, in ORDER BY, in a value, or after ON DUPLICATE KEY UPDATE. VALUES() and the
 //!   alias of a new row do not count, because they read values of the statement itself. A change of
 //!   several tables needs SELECT on all of them.
 //! - **NEED-4.** A locking read needs UPDATE, DELETE or LOCK TABLES on the tables that it locks.
-//! - **NEED-5.** A statement locks the tables in the list of its needs, each in the mode that
-//!   follows from the need.
+//! - **NEED-5.** A statement takes metadata locks on the tables in the list of its needs, each in
+//!   the mode that follows from the need.
 
 use std::cell::{Cell, RefCell};
 

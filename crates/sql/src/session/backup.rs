@@ -1,9 +1,9 @@
 //! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, while all other work
 //! continues.
 //!
-//! The folder is on the server's machine. A backup copies everything to it, so the user must hold
-//! BACKUP_ADMIN or SUPER, even if it may read all tables. The backup belongs to no transaction: an
-//! open transaction of the session continues, and its uncommitted changes are not in the backup.
+//! The folder is on the server's machine. A backup copies everything, so the user must hold
+//! BACKUP_ADMIN or SUPER; SELECT on all tables is not enough. The backup belongs to no transaction:
+//! an open transaction of the session continues, and its uncommitted changes are not in the backup.
 
 use std::path::Path;
 

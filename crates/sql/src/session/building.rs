@@ -1,9 +1,9 @@
-//! Runs the steps of building indexes online (`ddl/online`), in the session of the statement that
-//! requested them. After a crash or a shutdown, a thread that starts when the database is opened
-//! resumes the build.
+//! Runs the steps of online index builds (`ddl/online`). The session of the statement runs them.
+//! After a crash or a shutdown, a thread that starts when the database is opened resumes the build.
 //!
 //! From its beginning to its end, a build holds an exclusive lock on the table's definition, so
-//! that no other statement changes it. It locks the table itself exclusively only for moments.
+//! that no other statement changes it. This lock does not keep others from the rows; the build
+//! locks the table itself exclusively only for moments.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -1,10 +1,10 @@
 //! A cache of the catalog in each thread that runs statements.
 //!
 //! Every statement needs the catalog for as long as it runs, and reference-counting the catalog
-//! costs two writes to shared memory. So a thread keeps the catalog that it used last, lends it to
-//! one statement after another, and only checks whether its version is still the newest. The cache
-//! belongs to the thread and not to the session, because there are few threads, and a sleeping
-//! session would keep an old catalog alive.
+//! costs two writes to shared memory. So a thread keeps the catalog that it used last and lends it
+//! to one statement after another. Before each statement it only checks whether the catalog's
+//! version is still the newest. The cache belongs to the thread and not to the session, because
+//! there are few threads, and because a sleeping session would keep an old catalog in memory.
 
 use std::cell::Cell;
 use std::ops::Deref;

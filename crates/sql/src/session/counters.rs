@@ -3,12 +3,12 @@
 //! Counters are in memory. A restart must not give the same AUTO_INCREMENT number again, even if
 //! the row with it is gone. So for each table the catalog keeps a bound above all numbers given.
 //! Before a table gives a number that reaches the bound, a separate transaction raises the bound by
-//! a block. The log has this transaction before the one that uses the number, so no crash keeps the
-//! use and loses the bound, and no statement waits for the bound to become durable.
+//! a block of numbers. No statement waits until the bound is durable. This is safe: the transaction
+//! that uses the number commits later, and recovery never keeps a commit without all earlier ones.
 //!
-//! A clean shutdown returns the rest of a block. A crash skips the rest. The size of a block is the
-//! count of numbers that the table has given since the opening, but at least [`BLOCK_MIN`] and at
-//! most [`BLOCK_MAX`].
+//! A clean shutdown lowers the bound to the next number. After a crash, the unused numbers of the
+//! block are skipped. A block has as many numbers as the table has given since the opening, but at
+//! least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
 
 use std::collections::HashMap;
 

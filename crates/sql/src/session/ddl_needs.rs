@@ -1,12 +1,13 @@
 //! The privileges that statements about definitions need.
 //!
-//! The binder collects the needs of statements about rows (`privilege/needs`). Statements that
-//! define tables name the tables by path, without aliases; this module collects their needs before
-//! the statement does anything. `parser::path` makes the paths for this check and for the change
-//! itself, from the same name and the same current database, so both resolutions agree. Privileges
-//! are held on databases, and a database cannot be renamed, so the checked privilege still covers
-//! the table when the change runs. The binder also collects the needs of DEFAULT and CHECK
-//! expressions.
+//! The binder collects the needs of statements about rows (`privilege/needs`), and those of DEFAULT
+//! and CHECK expressions. Statements that define tables name the tables by path, without aliases;
+//! this module collects their needs before the statement does anything.
+//!
+//! `parser::path` makes the paths for this check and for the change itself, from the same name and
+//! the same current database, so the check and the change mean the same table. Privileges are held
+//! on databases, and a database cannot be renamed, so the checked privilege still covers the table
+//! when the change runs.
 
 use sqlparser::ast::{self, AlterTableOperation, ObjectType, Statement as S};
 

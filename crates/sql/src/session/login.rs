@@ -1,7 +1,7 @@
 //! Starts a client's session, and checks the limits of its account.
 //!
-//! A session belongs to the account as which its client was authenticated, and never to another
-//! account that was created with the same name since (ACCOUNT-4).
+//! A session belongs to the account as which its client was authenticated. If this account is
+//! dropped and another one gets its name, the session does not belong to the new one (ACCOUNT-4).
 
 use super::Session;
 use super::instance::Instance;

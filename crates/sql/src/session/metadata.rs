@@ -1,19 +1,22 @@
 //! Metadata locks: shared by statements that use a table, exclusive for changes of its definition.
 //!
 //! A statement holds shared locks on its tables until its transaction ends. A change of a table's
-//! definition holds an exclusive lock. LOCK TABLES ... READ lets others only read rows, and LOCK
-//! TABLES ... WRITE keeps all others out. The lock of a database is a lock on its name alone:
-//! changes of its tables share it, and DROP DATABASE holds it exclusively.
+//! definition holds an exclusive lock. With LOCK TABLES ... READ, other sessions can only read
+//! rows; with LOCK TABLES ... WRITE, they cannot use the table at all. The lock of a database is a
+//! lock on its name alone: changes of the database's tables share it, and DROP DATABASE holds it
+//! exclusively.
 //!
-//! A statement takes its locks in one order, the database's first. While a session waits for an
-//! exclusive lock, newcomers queue behind it; otherwise it might wait forever. A session that
-//! already shares the table does not queue behind such a waiter when it needs another shared mode.
+//! A statement takes its locks in the order of their names, and the lock of a database before those
+//! of its tables. While a session waits for an exclusive lock, sessions that arrive later queue
+//! behind it; without this rule it might wait forever. Background work makes them queue only for a
+//! moment at a time. A session that already shares the table does not queue when it needs another
+//! shared mode.
 //!
-//! Every statement takes shared locks, so a lock counts its users in several stripes, and each
-//! session uses one stripe: two sessions rarely write the same cache line. A user first counts
-//! itself, and then checks whether the table is closed. A closing session first marks the table as
-//! closed, and then reads the counts. So either the user sees the mark, or the closing session sees
-//! the user.
+//! Every statement takes shared locks, so a lock counts its users in several stripes, each in a
+//! cache line of its own. A session uses one of the stripes, so two sessions rarely write the same
+//! cache line. A user first counts itself, and then checks whether the table is closed. A session
+//! that closes the table first marks it as closed, and then reads the counts. So the user sees the
+//! mark, or the closing session sees the user, or both.
 
 mod lock_context;
 

@@ -1,15 +1,16 @@
-//! Point reads, from packet to packet: the fast path of a statement that looks up one row
-//! ([`Point`]) that is in memory.
+//! Point reads, from the client's packet to the response: the fast path of a statement that looks
+//! up one row ([`Point`]) if this row is in memory.
 //!
-//! Most statements of a busy web shop are point reads. They skip what other statements need: they
-//! begin no transaction if none is open, run no plan, and do not register as running statements,
-//! because they end before another session could stop them.
+//! Most statements of a busy web shop are point reads. They skip work that other statements need.
+//! They begin no transaction if none is open, and run no plan. They do not register as running
+//! statements, because they end before another session could stop them.
 //!
 //! # Guarantees
 //!
 //! - **POINT-READ-1.** The client's answer, and the session's state afterwards, are the same as on
-//!   the general path. Other sessions see no difference, either: the read uses the snapshot that
-//!   the session's transaction has, or would begin with, and holds the table's definition as long.
+//!   the general path. Other sessions see no difference, either. The read uses the snapshot of the
+//!   session's transaction, or the one with which a transaction would begin. It holds the table's
+//!   metadata lock until the transaction ends, or, if none is open, until the row was sent.
 //! - **POINT-READ-2.** A point read does not wait for a device, a lock or a commit. If it would
 //!   have to wait, or if anything unexpected happens, errors included, the point read is abandoned
 //!   before it has sent or changed anything, and the statement takes the general path.

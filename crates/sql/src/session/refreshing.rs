@@ -1,35 +1,37 @@
-//! A thread that rewrites rows of earlier versions (`ddl/refresh`) when a table's rows may have
-//! many versions.
+//! A thread that rewrites rows of earlier schema versions (`ddl/refresh`) when a table's rows may
+//! have many versions.
 //!
-//! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
-//! apart from the newest. Compactions write rows in the newest version as they merge them
-//! (`catalog/stored_rows`, STORED-ROW-7), but do not report when a version has disappeared. So when
-//! a table has half of [`LAYOUTS_MAX`] versions, a thread passes over the table, as OPTIMIZE TABLE
-//! does, and rewrites all rows that compactions have left in earlier versions. After that the
-//! earlier versions do not count.
+//! A change of columns can be instant as long as the rows have no more than [`LAYOUTS_MAX`]
+//! versions apart from the newest. Compactions write rows in the newest version as they merge them
+//! (`catalog/stored_rows`, STORED-ROW-7), but they do not report when the last row of a version has
+//! disappeared. So when a table has half of [`LAYOUTS_MAX`] earlier versions, a thread passes over
+//! the table, as OPTIMIZE TABLE does, and rewrites all rows that still have an earlier version.
+//! After that, the earlier versions do not count towards the limit.
 //!
 //! # Guarantees
 //!
 //! - **REWRITE-THREAD-1.** When a pass is complete, it records in the catalog that no row in the
-//!   newest state has a version below the one that was newest when the pass began. This is true
-//!   even if the table's definition changed meanwhile: each batch of rows is written under the
-//!   definition that is valid then, and nothing changes this definition until the batch is
-//!   installed. Nothing is recorded if an ALTER TABLE copied the rows, or if the table is gone.
-//! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
-//!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and every
-//!   session behind it. The pass holds the table's shared lock for one transaction at a time, until
-//!   that transaction is installed, but not while it sleeps because writers are slowed, or waits
-//!   for the log. While it waits in a lock queue for a row, it holds the shared lock as long as
-//!   another holds the row. The pass does not prevent a conflict (1213) of a transaction that took
-//!   its snapshot before (`ddl/refresh`).
+//!   newest state has an older version than the one that was newest when the pass began. This is
+//!   true even if the table's definition changed during the pass: each batch of rows is written
+//!   under the present definition, which cannot change before the batch is installed. The pass
+//!   records nothing if an ALTER TABLE copied the rows, or if the table was dropped.
+//! - **REWRITE-THREAD-2.** No session waits for a pass longer than for one transaction of the pass
+//!   (`ddl/pass`, TABLE-PASS-3). This includes a session that waits for the table's exclusive lock,
+//!   and the sessions that queue behind it. The pass takes the table's shared lock for one
+//!   transaction and releases it when the transaction is installed: before the pass waits for the
+//!   log, or sleeps because writers are slowed down. While the pass itself waits for the lock of a
+//!   row, at most one second at a time, it keeps the shared lock.
+//!
+//!   The pass does not prevent a conflict (1213) of a transaction with an older snapshot
+//!   (`ddl/refresh`).
 //! - **REWRITE-THREAD-3.** One thread runs the passes over all tables in turns, so that no pass
-//!   waits for the end of another pass, however many rows that has. The next opening restarts
-//!   passes that a shutdown or a crash cut off.
-//! - **REWRITE-THREAD-4.** A pass continues until it is complete, or its table is gone or was
-//!   copied. It continues if the table is renamed, and after a failure it continues from where it
-//!   was. When all passes have failed in a row, the thread tries again after a pause. A pass that
-//!   panics ends the thread. The next change of a table starts a new thread, which continues the
-//!   other passes.
+//!   waits for the end of a pass over a large table. The next opening of the database restarts
+//!   passes that a shutdown or a crash interrupted.
+//! - **REWRITE-THREAD-4.** A pass continues until it is complete, or until its table is dropped or
+//!   copied. If the table is renamed, the pass continues. If a pass fails, it continues later from
+//!   the row that it had reached. When all passes have failed, one after the other, the thread
+//!   pauses before it tries again. A pass that panics ends the thread. The next change of a table
+//!   starts a new thread, which continues the other passes.
 
 mod passes;
 

@@ -1,5 +1,5 @@
-//! The interface between SQL and the server in front of it: wakers, the connection counters of SHOW
-//! STATUS, and the limits that a session's variables put on its connection.
+//! The interface between SQL and the server in front of it: the wakers of sessions, the connection
+//! counters of SHOW STATUS, and the limits that a session's variables put on its connection.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

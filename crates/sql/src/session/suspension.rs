@@ -1,4 +1,4 @@
-//! A statement that has left its thread to wait, and the waker of its session.
+//! A statement that has left its thread while it waits, and the waker of its session.
 
 use std::task::Waker;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The variable `durability`, which decides when commits are acknowledged, and its alias
-//! `innodb_flush_log_at_trx_commit` with MySQL's numbers. Setting one of them sets the other as
-//! well.
+//! The variable `durability` decides when commits are acknowledged. Its alias
+//! `innodb_flush_log_at_trx_commit` has MySQL's numbers as values. Setting one of them sets the
+//! other as well.
 
 use std::time::Duration;
 

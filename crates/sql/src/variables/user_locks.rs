@@ -1,11 +1,13 @@
 //! Named locks: the locks of GET_LOCK, which sessions take by a name that they agreed on.
 //!
 //! A lock has one holder, which may take it several times, and a queue of waiters in the order of
-//! their arrival. The holder's last release passes the lock to the first waiter, so the lock is
-//! never free while a session waits. A session waits for one lock at a time, so from each waiter
-//! the waits-for graph has only one path; a wait that would close a cycle is refused. Cycles that
-//! include locks of rows or tables are not detected, and end when a wait times out. A session's
-//! locks are charged to the memory budget; a lock that does not fit is refused (1041).
+//! their arrival. The holder's last release passes the lock to the first waiter, so no other
+//! session can take it in between. A session's locks are charged to the memory budget; a lock that
+//! does not fit is refused (1041).
+//!
+//! A session waits for one lock at a time, and a lock has one holder, so a walk along a single path
+//! of the waits-for graph finds every cycle. A wait that would close a cycle is refused. Cycles
+//! that include locks of rows or tables are not detected; they end when a wait times out.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

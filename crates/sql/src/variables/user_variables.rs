@@ -2,7 +2,8 @@
 //!
 //! - **UVAR-1**: the memory of a session's variables is charged to the budget. An assignment that
 //!   does not fit fails with 1041, and the variable keeps its value.
-//! - **UVAR-2**: a statement that starts over sees the values from before its first start.
+//! - **UVAR-2**: when a statement starts over, its expressions see the values that the variables
+//!   had before its first start.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,5 +1,5 @@
-//! Takes the steps of a build one by one, with changes of rows in between, to test ONLINE-BUILD-4
-//! and ONLINE-BUILD-6 of `ddl/online`.
+//! Runs the steps of an index build one by one, with changes of rows in between, to test
+//! ONLINE-BUILD-4 and ONLINE-BUILD-6 of `ddl/online`.
 
 use spillway::{Csn, Database, Settings};
 

@@ -1,4 +1,5 @@
-//! The passes that are running or wait for their turn, and the passes that have ended.
+//! The list of passes that are running or wait for their turn, and the record of passes that have
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

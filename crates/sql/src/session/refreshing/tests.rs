@@ -1,5 +1,5 @@
-//! Runs passes step by step, with changes of the table in between, and passes that the background
-//! thread starts.
+//! Tests of passes that rewrite rows. Some run a pass step by step, with changes of the table in
+//! between; in others, the background thread runs the passes.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 use spillway_base::clock::Clock;
