@@ -1,5 +1,5 @@
-//! The resource limits of accounts, and the block after failed logins (QUOTA-1 to QUOTA-3,
-//! LOCKOUT-1 to LOCKOUT-3, ACCOUNT-4).
+//! Tests of the resource limits of accounts, and of the block after failed logins (QUOTA-1 to
+//! QUOTA-3, LOCKOUT-1 to LOCKOUT-3, ACCOUNT-4).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Accounts: the privileges to change them, their names, and the last administrator (ACCOUNT-1 to
-//! ACCOUNT-5, NAME-5).
+//! Tests of accounts: the privileges to change them, their names, and the last administrator
+//! (ACCOUNT-1 to ACCOUNT-5, NAME-5).
 
 use crate::common::{code, in_memory, instance_of, root, run};
 use spillway_sql::{Instance, Session};

@@ -1,4 +1,4 @@
-//! The statement BACKUP TO.
+//! Tests of the statement BACKUP TO.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,5 @@
-//! Statements that change more rows than fit into memory. They are atomic, by every access path.
+//! Tests that statements which change more rows than fit into memory are atomic, by every access
+//! path.
 
 use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};

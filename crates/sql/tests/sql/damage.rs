@@ -1,5 +1,5 @@
-//! The error for damaged data names the table or index by its SQL name, and the place of the
-//! damage.
+//! Tests that the error for damaged data names the table or index by its SQL name, and says where
+//! the damage is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A statement nested to any depth runs or fails, and its session continues (DEPTH-1 to DEPTH-3).
+//! Tests that a statement nested to any depth runs or fails with an error, and that its session
+//! continues (DEPTH-1 to DEPTH-3).
 
 use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
 use crate::common::{Rows, code, in_memory, run};

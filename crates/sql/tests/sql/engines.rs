@@ -1,5 +1,5 @@
-//! Tables of both engines: crashes during ALTER TABLE ... ENGINE, and the other tests of this
-//! binary with their tables in another engine.
+//! Tests of tables in both engines: crashes during ALTER TABLE ... ENGINE, and some of this
+//! binary's other tests again, with their tables in another engine.
 
 use std::process::Command;
 use std::sync::Arc;

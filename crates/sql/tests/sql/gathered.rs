@@ -1,6 +1,6 @@
-//! Compares queries over stored rows with the same queries over a derived table, whose rows are
-//! decoded into values: ORDER BY and DISTINCT (ROW-BUFFER-1 to ROW-BUFFER-3), and conditions that
-//! the bounds of the scanned ranges already imply.
+//! Compares queries that run over stored rows with the same queries over a derived table, whose
+//! rows are decoded into values. The queries have ORDER BY and DISTINCT (ROW-BUFFER-1 to
+//! ROW-BUFFER-3), and conditions that the bounds of the scanned ranges already imply.
 
 use crate::common::{in_memory, run};
 use spillway_base::rng::Rng;

@@ -1,9 +1,9 @@
 //! Index-only scans change no result: guarantees COVERING-INDEX-1 to COVERING-INDEX-6 of
 //! `catalog/covering_index`.
 //!
-//! Two databases get the same random tables, rows and changes, and one of them uses no index-only
-//! scans. Each random query runs on both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs,
-//! and a failure names its seed.
+//! Two databases get the same random tables, rows and changes. In one of them, no query uses
+//! index-only scans. Each random query runs on both databases and must return the same rows.
+//! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings};

@@ -1,5 +1,5 @@
-//! Instant changes of columns, which leave the stored rows as they are: guarantees STORED-ROW-1 to
-//! STORED-ROW-6 of `catalog/stored_rows`.
+//! Tests of instant changes of columns, which leave the stored rows as they are: guarantees
+//! STORED-ROW-1 to STORED-ROW-6 of `catalog/stored_rows`.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};

@@ -1,5 +1,6 @@
-//! The anomalies that each isolation level admits (decision 012), by Adya's names, in Hermitage's
-//! schedules. A statement that waits for another session's lock runs in its own thread.
+//! Tests which anomalies each isolation level admits (decision 012). The anomalies have Adya's
+//! names, and the schedules are those of Hermitage. A statement that waits for another session's
+//! lock runs in a thread of its own.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The expressions that DEFAULT and CHECK accept (`planner/stored_expressions`, KEPT-1 and KEPT-2).
+//! Tests which expressions DEFAULT and CHECK accept (`planner/stored_expressions`, KEPT-1 and
+//! KEPT-2).
 
 use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};

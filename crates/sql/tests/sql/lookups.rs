@@ -1,9 +1,9 @@
 //! Batched lookups return the same rows as lookups one by one: guarantees BATCHED-LOOKUP-1 to
 //! BATCHED-LOOKUP-4 of `executor/lookups`.
 //!
-//! Two databases get the same tables, changes and queries, and one of them looks up rows one by
-//! one. Both are opened again for each round, so that no row is in memory. `SPILLWAY_SEED` and
-//! `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
+//! Two databases get the same tables, changes and queries. In one of them, all rows are looked up
+//! one by one. Both databases are opened again for each round, so that no row is in memory.
+//! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The state of sessions and the syntax trees and values of statements count against the memory
-//! budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1).
+//! Tests that the state of sessions, and the syntax trees and values of statements, are charged to
+//! the memory budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1).
 
 use crate::common::{Rows, code, instance_of, run};
 use spillway::{Budget, Database, Settings};

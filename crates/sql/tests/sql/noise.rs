@@ -1,6 +1,6 @@
-//! Statements of the scripts with words removed, doubled, swapped, and inserted from other
-//! statements. The session responds to each of them and continues. `SPILLWAY_NOISE` is the number
-//! of statements, `SPILLWAY_SEED` selects them.
+//! Runs statements that are mostly wrong: those of the scripts, with words removed, doubled,
+//! swapped, and inserted from other statements. The session must respond to each of them and
+//! continue. `SPILLWAY_NOISE` is the number of statements, and `SPILLWAY_SEED` selects them.
 
 use crate::common::instance_of;
 use spillway::{Database, Settings};

@@ -1,4 +1,4 @@
-//! Online index builds: guarantees ONLINE-BUILD-1 to ONLINE-BUILD-8 of `ddl/online`.
+//! Tests of online index builds: guarantees ONLINE-BUILD-1 to ONLINE-BUILD-8 of `ddl/online`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

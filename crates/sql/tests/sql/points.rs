@@ -1,9 +1,9 @@
 //! Point reads give the results of the general path: guarantees POINT-READ-1 and POINT-READ-2 of
 //! `session/point`.
 //!
-//! Two databases get the same tables, changes and queries, and one of them has no point reads. In
-//! each, a reader begins and ends transactions while a writer makes changes. `SPILLWAY_SEED` and
-//! `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
+//! Two databases get the same tables, changes and queries. In one of them, all statements take the
+//! general path. In each database, a reader begins and ends transactions while a writer makes
+//! changes. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 use crate::common::instance_of;
 use spillway::{Database, Mechanism, Settings};

@@ -1,4 +1,5 @@
-//! Compares a DELETE of many rows with a DELETE of the same rows one by one.
+//! Tests DELETE of a range of rows: it has the same result as a DELETE of the same rows one by one,
+//! and other transactions that change rows of the range meanwhile are handled correctly.
 
 use crate::common::{code, in_memory, run};
 use spillway_base::rng::Rng;

@@ -1,4 +1,5 @@
-//! Snapshots that move forward to avoid error 1213 (`txn/transaction/refresh`), through SQL.
+//! Tests, through SQL, of snapshots that move forward to avoid error 1213
+//! (`txn/transaction/refresh`).
 
 use crate::common::{code, in_memory, run};
 use spillway_sql::{Instance, Session};

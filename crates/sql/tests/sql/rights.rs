@@ -1,5 +1,5 @@
-//! The privileges that statements need. A user without the privilege runs each statement and gets
-//! MySQL's error, and then runs it with that privilege and no other.
+//! Tests the privileges that statements need. A user without the privilege runs each statement and
+//! gets MySQL's error. Then the user runs the statement with that privilege and no other.
 
 use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};

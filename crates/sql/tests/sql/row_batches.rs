@@ -1,9 +1,9 @@
 //! Row batches contain the same rows as scans row by row: guarantees CURSOR-1 to CURSOR-4 of
 //! `base::engine`, through SQL.
 //!
-//! Two databases get the same tables, changes and queries, and queries in one of them take rows one
-//! by one. In each, a reader keeps its snapshot and its own writes while a writer makes changes.
-//! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
+//! Two databases get the same tables, changes and queries. In one of them, queries take rows one by
+//! one. In each database, a reader keeps its snapshot and its own writes while a writer makes
+//! changes. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings};

@@ -1,17 +1,20 @@
-//! Plays schedules of several clients and compares the results. Each `schedules/*.txt` holds some.
+//! Plays schedules of several clients and compares the results. Each file `schedules/*.txt` holds
+//! some schedules.
 //!
-//! A schedule begins with `schedule` and its name, then `levels`. It is played once at each of `rc`
-//! (READ COMMITTED), `on` and `off` (REPEATABLE READ with that `innodb_snapshot_isolation`). A step
-//! is the name of a client and its statement. A client's first step begins a transaction. Client
-//! `c` instead commits each statement. The tables `t`, `i` with an index of `v`, and `u` with a
-//! unique index, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). If a step waits for a row, the
-//! other clients continue, and the next step of its client follows when it has ended.
+//! A schedule begins with `schedule` and its name, and then `levels` with the isolation levels at
+//! which it is played, once at each: `rc` (READ COMMITTED), and `on` and `off` (REPEATABLE READ
+//! with that value of `innodb_snapshot_isolation`). The tables `t`, `i` with an index of `v`, and
+//! `u` with a unique index have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0).
 //!
-//! Below a step, `all= ` states the client's result, or `LEVEL= ` the result at one level: rows,
-//! `none`, `ok` with the number of affected rows, or `error` with the number; with `waits, then`
-//! before it if the step waited. `innodb= ` and `innodb.LEVEL= ` state InnoDB's result if that
-//! differs. `tests/differential/isolation.py` plays the same files on both servers, and writes
-//! these lines.
+//! A step is the name of a client and its statement. A client's first step begins a transaction;
+//! only the client `c` commits each statement by itself. If a step waits for a row, the other
+//! clients continue, and the next step of the waiting client follows when the step has ended.
+//!
+//! Below a step, `all= ` states the client's result at all levels, or `LEVEL= ` the result at one
+//! level. The result is the rows, `none` for no rows, `ok` with the number of affected rows, or
+//! `error` with the number, after `waits, then` if the step waited. `innodb= ` and `innodb.LEVEL= `
+//! state InnoDB's result if it differs. `tests/differential/isolation.py` plays the same files on
+//! both servers and writes these lines.
 
 use std::collections::HashMap;
 use std::sync::mpsc;

@@ -1,5 +1,6 @@
-//! Runs SQL scripts and compares the results. Each `scripts/*.sql` holds statements, each followed
-//! by the lines of its result, after `-- `. `SPILLWAY_REWRITE=1` writes the present results.
+//! Runs SQL scripts and compares the results. Each file `scripts/*.sql` holds statements. The lines
+//! after a statement, each behind `-- `, are its expected result. With `SPILLWAY_REWRITE=1`, the
+//! test writes the actual results into the files.
 
 use std::path::PathBuf;
 

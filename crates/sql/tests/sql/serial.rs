@@ -1,10 +1,10 @@
-//! Random histories of SERIALIZABLE sessions. Each must have a serial order that explains all
-//! results that its clients got: rows, duplicates of either key, numbers of affected rows (SSI-1 of
-//! `txn`).
+//! Runs random histories of SERIALIZABLE sessions. For each history there must be a serial order of
+//! its transactions that explains all results that the clients got: rows, duplicates of either key,
+//! and numbers of affected rows (SSI-1 of `txn`).
 //!
-//! Statements of several sessions take turns on one thread, so a seed determines a history. The
-//! test skips a statement that might wait for a lock: it knows the ids and values that each session
-//! may have locked.
+//! The sessions' statements take turns on one thread, so a seed determines a history. The test
+//! skips a statement that might wait for a lock: it knows the ids and values that each session may
+//! have locked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Concurrent sessions: unique values stay unique, and no session undoes a commit of another.
+//! Tests of concurrent sessions: unique values stay unique, no session undoes a commit of another,
+//! and waits end.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,4 +1,5 @@
-//! The reported sizes of tables are those of their extents and memtables.
+//! Tests that the reported sizes of tables are those of their extents and memtables, and which
+//! users see them.
 
 use std::fmt::Write;
 

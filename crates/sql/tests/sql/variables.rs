@@ -1,4 +1,5 @@
-//! Variables show the settings with which the database was opened, and cannot change them.
+//! Tests that variables show the settings with which the database was opened, and that no statement
+//! changes these settings.
 
 use crate::common::{code, instance_of, run};
 use spillway::{CompactionKind, Compression, Database, Durability, Settings};

@@ -1,5 +1,5 @@
-//! Generates nested statements: each construct that can contain itself, nested to any depth, in
-//! each place for an expression.
+//! Generates nested statements: every construct that can contain itself, nested to any depth, in
+//! every place where a statement may have an expression.
 #![allow(dead_code)]
 
 /// The constructs in which an expression can be nested, as the text before it and the text after

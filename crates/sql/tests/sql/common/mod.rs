@@ -1,4 +1,4 @@
-//! Sessions over a database in memory, and their results as text.
+//! Sessions over a database in memory. They return results as text.
 #![allow(dead_code)]
 
 pub(crate) mod deep;

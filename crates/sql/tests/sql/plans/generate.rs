@@ -1,5 +1,5 @@
-//! Random tables, rows and conditions. Values come from small sets, so that many are equal, and
-//! from the limits of their types.
+//! Generates random tables, rows and conditions. Values come from small sets, so that many are
+//! equal, and from the limits of their types.
 
 use spillway_base::rng::Rng;
 

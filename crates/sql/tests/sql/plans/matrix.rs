@@ -1,10 +1,11 @@
-//! Compares every column type with every kind of constant: an index changes no result.
+//! Compares columns of every type with every kind of constant, with and without an index. An index
+//! must change no result.
 //!
-//! Each table has one column and a twin without an index. The oracle is the comparison in the
-//! select list of the twin, where no plan can use it. The same comparisons then run in WHERE on the
-//! twin, on an index and on a primary key, with the constant on either side, as a literal and as a
-//! parameter. Exact numbers that are compared with texts are so large that doubles cannot
-//! distinguish neighbours.
+//! Each table has one column with an index, and a twin without an index. The expected result is
+//! that of a comparison in the twin's select list, where no plan can use an index for it. The same
+//! comparison then runs in WHERE: on the twin, on the index, and on a table with the column as its
+//! primary key. The constant is on either side, as a literal and as a parameter. Exact numbers that
+//! are compared with texts are so large that doubles cannot distinguish neighbours.
 
 use crate::common::instance_of;
 use std::collections::BTreeSet;

@@ -2,9 +2,10 @@
 //!
 //! Random tables with indexes have twins with the same rows and no index. Each random query runs on
 //! the tables, with and without index hints, and on the twins. It also runs on the twins in a plain
-//! form, with every condition written as `(condition) IS TRUE`, which leaves the planner no range
-//! and no equality to join by. All results must be equal as multisets. With ORDER BY and LIMIT, the
-//! keys must be those of the plain form in order, and the rows must be among its rows.
+//! form: every condition is written as `(condition) IS TRUE`, so the planner can derive neither a
+//! range nor a join by equality from it. All results must be equal as multisets. With ORDER BY and
+//! LIMIT, the sort keys must be those of the plain form, in the same order, and the rows must be
+//! among those that the plain form returns without LIMIT.
 //!
 //! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` select the runs, and a failure names its seed.
 

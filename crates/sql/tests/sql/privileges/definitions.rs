@@ -1,5 +1,5 @@
-//! Statements that define or describe tables, with each needed privilege missing, and with exactly
-//! the needed privileges.
+//! Runs statements that define or describe tables with exactly the privileges that they need, and
+//! with each of these privileges missing.
 
 use spillway_sql::Instance;
 

@@ -1,9 +1,9 @@
-//! Runs every kind of statement as users with every set of privileges, with every way to name a
-//! table.
+//! Tests the privileges that statements need (NEED-1 to NEED-4): runs every kind of statement as
+//! users with every set of privileges, with every way to name a table.
 //!
-//! The list of statements states the privileges that each one needs, after MySQL's manual
-//! (`statements`). The expected result follows from that list alone (`model`), and from nothing in
-//! the product. Covers NEED-1 to NEED-4.
+//! The list of statements (`statements`) states the privileges that each one needs, after MySQL's
+//! manual. The expected result follows from this list by the rules of `model`, which uses no code
+//! of the product.
 
 mod definitions;
 mod model;

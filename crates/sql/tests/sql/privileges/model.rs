@@ -1,5 +1,5 @@
-//! The sets of privileges, and the rule by which they satisfy needs. This module uses nothing of
-//! the product.
+//! The sets of privileges, and the rule that decides whether a set satisfies the needs of a
+//! statement. This module uses no code of the product.
 
 /// The privileges for rows, by their letters.
 pub(crate) const RIGHTS: [(char, &str); 5] =

@@ -1,5 +1,5 @@
-//! Statements, and the privileges that each one needs on its table, written as `{T}`, or as `{N}`
-//! where no alias is allowed.
+//! The tested statements, and the privileges that each one needs on its table. A statement has
+//! `{T}` in place of its table, or `{N}` where no alias is allowed.
 
 /// A statement and its needs. Each need lists the letters of privileges of which one is enough
 /// (`model`).

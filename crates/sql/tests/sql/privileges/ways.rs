@@ -1,4 +1,4 @@
-//! Ways to name the table of a statement.
+//! The ways to name the table of a statement and its columns.
 
 /// Databases with a table of each name. One of them needs quotes.
 pub(crate) const DATABASES: [&str; 2] = ["d", "`odd.``d`"];
