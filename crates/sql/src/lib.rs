@@ -3,7 +3,7 @@
 //! Modules, the lowest layer first; a module imports only modules above it in this list:
 //!
 //! - `errors`, `names`, `api`: errors, the rules of names, and results;
-//! - `parser`: from text to statements;
+//! - `parser`: parses text into statements;
 //! - `catalog`: databases, tables, users, and the layouts of stored rows;
 //! - `process`, `privilege`, `variables`: the list of processes, accounts with their privileges,
 //!   and the variables of a session;

@@ -4,9 +4,9 @@
 //! # Beginning a statement
 //!
 //! Every statement records its beginning for other sessions, although they rarely look at it. So
-//! this must be cheap. For a prepared statement it locks no mutex: it stores the statement's id in
-//! an atomic. The process list finds the text by this id, in a map to which [`Process::keep`] has
-//! added the text.
+//! this must be cheap: for a prepared statement, the session locks no mutex and only stores the
+//! statement's id in an atomic. The process list finds the text by this id, in a map to which
+//! [`Process::keep`] has added the text.
 //!
 //! A session that kills a statement (the killer) cannot know whether that statement has ended
 //! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are

@@ -1,4 +1,4 @@
-//! Column types in SQL's notation.
+//! Parses column types in SQL's notation.
 
 use spillway_types::column::{IntWidth, LobSize};
 use spillway_types::{Collation, ColumnType};

@@ -17,7 +17,8 @@
 //!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
 //!   table's present definition: an ALTER TABLE that would give existing entries another meaning
 //!   rebuilds the index (`ddl/instant`).
-//! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
+//! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows themselves, even if an
+//!   index covers them.
 //! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds to the transaction's read
 //!   set the index range that it read, but no rows. This is enough. A transaction that inserts or
 //!   deletes a row with an entry in that range, or changes a column of the index, writes an entry

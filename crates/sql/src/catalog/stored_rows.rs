@@ -26,12 +26,12 @@
 //!   a reader compares the row's version with the newest one.
 //! - **STORED-ROW-7.** A compaction that merges a row of an earlier version rewrites the row in the
 //!   newest version ([`Newest`]), unless that makes the row longer. Compactions begin to do so once
-//!   the change of the table is durable. By then no reader uses an earlier definition, which would
-//!   not know the newest version, because the change held the table exclusively.
+//!   the change of the table is durable. By then no reader uses an earlier definition, because the
+//!   change held the table exclusively. Such a reader would not know the newest version.
 //!
-//!   A block that a compaction carries is not decoded, so its rows keep their version, and the
-//!   definition keeps the layout of this version. OPTIMIZE TABLE rewrites such rows. When rows have
-//!   many versions, a thread does the same (`session/refreshing`).
+//!   If a compaction copies a block without decoding it, the block's rows keep their versions, and
+//!   the definition keeps the layouts of these versions. OPTIMIZE TABLE rewrites such rows. When a
+//!   table has rows of many versions, a thread does the same (`session/refreshing`).
 //!
 //! Rejected: rows without a version, in which each column keeps one position for ever. The
 //! definition would need no layouts. But every new row would have a position for each column that

@@ -32,12 +32,12 @@
 //! - **ONLINE-BUILD-3.** Every row with a key up to the recorded progress has its entries. If the
 //!   row existed before step 1, the pass visited it, because the pass reads snapshots from after
 //!   step 1. If the row was inserted or changed later, ONLINE-BUILD-1 applies to it.
-//! - **ONLINE-BUILD-4.** No transaction fails because of a build. A transaction waits for a row
-//!   that the pass has locked until one transaction of the pass ends (`pass`, TABLE-PASS-3), and
-//!   for the table only while the build has an exclusive moment or waits for it. Writes of entries
-//!   are not checked against snapshots (`store`), so the entries that the pass writes cause no
-//!   conflict in transactions with older snapshots. A transaction may write a duplicate in a new
-//!   index; the build fails if the duplicate still exists when the build checks it.
+//! - **ONLINE-BUILD-4.** No transaction fails because of a build. A transaction that needs the lock
+//!   of a row waits for at most one transaction of the pass (`pass`, TABLE-PASS-3). It waits for
+//!   the table only while the build has an exclusive moment or waits for it. Writes of entries are
+//!   not checked against snapshots (`store`), so the entries that the pass writes cause no conflict
+//!   in transactions with older snapshots. A transaction may write a duplicate in a new index; the
+//!   build fails if the duplicate still exists when the build checks it.
 //! - **ONLINE-BUILD-5.** A transaction of the pass commits the entries of its rows together with
 //!   the progress (TABLE-PASS-4). So after a crash the progress never includes a row without its
 //!   entries. A resumed pass may write an entry that already exists, which changes nothing.
@@ -47,8 +47,9 @@
 //!   values. In both cases the writer of the second row records that row, and step 4 sees the
 //!   record, because it holds the table exclusively and reads the newest state. The search of step
 //!   3 finds all earlier duplicates, because it reads a snapshot from after the exclusive moment.
-//! - **ONLINE-BUILD-7.** Only statements whose snapshot includes the commit of step 4 read through
-//!   the index, and so see all entries. Other statements use another access, or fail with 1412.
+//! - **ONLINE-BUILD-7.** A statement reads through the index only if its snapshot includes the
+//!   commit of step 4. Such a snapshot has all entries of the index. Other statements use another
+//!   access, or fail with 1412.
 //! - **ONLINE-BUILD-8.** Every build ends: its indexes become part of the definition, or are
 //!   removed together with their key spaces. They are removed if the statement is killed or fails,
 //!   for example because of a duplicate. If a crash or a shutdown interrupts a build, the next

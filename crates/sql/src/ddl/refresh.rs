@@ -17,10 +17,12 @@
 //!   so the log has the new form.
 //! - **ROW-REWRITE-3.** After a pass, the definition keeps the layouts of earlier versions as long
 //!   as a snapshot from before the end of the pass may read rows of these versions. Such layouts do
-//!   not count towards the limit of versions. When a later pass ends and no such snapshot exists
-//!   any more, it removes them. The next opening of the database also removes them, because no
-//!   snapshot exists then. Before layouts are removed, caches drop rows of the removed versions: a
-//!   compaction that rewrites a row leaves its earlier form in the caches.
+//!   not count towards the limit of versions. If no such snapshot exists any more when a later pass
+//!   ends, that pass removes the layouts. The next opening of the database also removes them,
+//!   because no snapshot exists then.
+//!
+//!   Before layouts are removed, caches drop rows of the removed versions. They may have such rows,
+//!   because a compaction that rewrites a row leaves the row's earlier form in the caches.
 //!
 //! A rewrite counts as a change of the row. If a transaction has a snapshot from before the rewrite
 //! and then changes the row, it fails with a conflict (1213), although the values are the same.

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE.
+//! UPDATE and DELETE of one table.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

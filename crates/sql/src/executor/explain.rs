@@ -1,4 +1,4 @@
-//! EXPLAIN.
+//! The columns and rows of EXPLAIN.
 
 use spillway_types::{ColumnType, Value};
 

@@ -1,4 +1,4 @@
-//! Reads entries of an index that covers a query in place of rows.
+//! Reads the entries of an index that covers a query, in place of the table's rows.
 
 use super::span_scan::each_together;
 use super::spans::Span;

@@ -1,4 +1,5 @@
-//! Chooses the access that reads the least, and converts it to the ranges of keys that it reads.
+//! Chooses, once the values of the conditions are known, the access to a table that reads the
+//! least, and converts it to the ranges of keys that it reads.
 
 use smallvec::SmallVec;
 use spillway::KeyRange;

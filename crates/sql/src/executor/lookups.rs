@@ -16,10 +16,10 @@
 //!   without batches. Each row is looked up when its turn comes, so the lookup also sees writes
 //!   that were made after the row's key was collected.
 //! - **BATCHED-LOOKUP-2 (the same failure).** If reading a batch's blocks ahead fails, that error
-//!   is not reported. The lookup of the row fails instead and reports its error in its turn, after
-//!   all rows before it were processed. A lookup whose turn does not come reports none. If the
-//!   source of keys fails, the keys that it has already provided are looked up first
-//!   ([`Lookups::rest`]).
+//!   is not reported: the lookup of the row reads the block again. A lookup that fails reports its
+//!   error in its turn, after all rows before it were processed. A lookup whose turn does not come
+//!   reports none. If the source of keys fails, the keys that it has already provided are looked up
+//!   first ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
 //! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys. It has fewer if a 128th of the

@@ -1,4 +1,4 @@
-//! Runs tests, projections and totals over stored rows.
+//! Runs tests, projections and totals over stored rows (`planner/pushdown` plans them).
 
 use std::borrow::Cow;
 use std::sync::Arc;

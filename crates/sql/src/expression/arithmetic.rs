@@ -1,4 +1,4 @@
-//! Arithmetic operators, with MySQL's result types.
+//! Evaluates arithmetic operators, with MySQL's result types.
 
 use spillway_types::Value;
 use spillway_types::convert::{integer, to_decimal, to_double, to_i128};

@@ -1,4 +1,4 @@
-//! CAST and CONVERT.
+//! Evaluates CAST and CONVERT.
 
 use spillway_types::convert::{self, to_datetime, to_i128, to_time};
 use spillway_types::{ColumnType, DateTime, StoreError, Value};

@@ -1,4 +1,4 @@
-//! Evaluation, with MySQL's conversions.
+//! Evaluates expressions, with MySQL's conversions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

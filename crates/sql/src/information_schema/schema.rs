@@ -1,4 +1,4 @@
-//! The tables of information_schema.
+//! Computes the rows of the tables of information_schema.
 
 use std::cell::RefCell;
 

@@ -3,7 +3,7 @@
 //! The page of the tiered engine begins with a summary: how far the engine's background work is
 //! behind, and which waits occur. Then follow the tables, the commit pipeline by its stages, and
 //! all other counters except those of the memory engine. The page of the memory engine has its
-//! tables, the readers that hold back the collection of versions, and its counters.
+//! tables, the readers for which the engine keeps old versions, and its counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

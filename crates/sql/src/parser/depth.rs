@@ -12,15 +12,15 @@
 //! The bound counts signs and keywords, because each operator of the tree begins with one. The
 //! operators above a leaf are in the leaf's pair of brackets or in pairs around it, and no comma is
 //! between them and the leaf. So the tokens between two commas of a pair have a count of their own:
-//! their signs and keywords, and the bound of the deepest pair among them. The bound of a pair is
-//! the largest of its counts, and the number of set operations such as UNION in it, because a set
-//! operation may be above leaves on both sides of a comma.
+//! their signs and keywords, plus the bound of the deepest pair among them. The bound of a pair is
+//! the largest of its counts, plus the number of its set operations, such as UNION: a set operation
+//! may be above leaves on both sides of a comma.
 //!
 //! What must hold:
-//! - **DEPTH-1**: on every thread, a tree is parsed, bound, run and freed on a stack that is large
-//!   enough for its depth ([`Deep`] for trees that are kept). Binding and nested queries need very
-//!   different amounts of stack for one level, so they check at each level how much of the stack is
-//!   left ([`on_enough_stack`]).
+//! - **DEPTH-1**: on every thread, a tree is parsed, bound to its names, run and freed on a stack
+//!   that is large enough for its depth ([`Deep`] for trees that are kept). Binding and nested
+//!   queries need very different amounts of stack for one level, so they check at each level how
+//!   much of the stack is left ([`on_enough_stack`]).
 //! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its
 //!   session continues.
 //! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that

@@ -2,9 +2,9 @@
 //! value in each group.
 //!
 //! A column has one value in each group if the query groups by it, if it equals a constant, or if
-//! it equals another column that has one value in each group. The same is true of all columns of a
-//! table if its primary key, or a unique key without NULL, consists of such columns. If a subquery
-//! names columns of the grouped query, these are checked in the same way.
+//! it equals another column that has one value in each group. All columns of a table have one value
+//! in each group if this is true of the columns of its primary key, or of a unique key without
+//! NULL. If a subquery names columns of the grouped query, these are checked in the same way.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The values of literals.
+//! Converts literals to values.
 
 use spillway_types::{Decimal, Value};
 use sqlparser::ast;

@@ -1,4 +1,5 @@
-//! What names in a query may mean: columns of the tables in scope, variables and parameters.
+//! The scope of a query: the columns of tables, the variables and the parameters to which its names
+//! may refer.
 
 use spillway_types::{Collation, ColumnType, Value};
 

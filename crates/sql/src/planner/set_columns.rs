@@ -1,4 +1,4 @@
-//! The columns of set operations.
+//! The result columns of set operations, such as UNION.
 
 use spillway_types::column::IntWidth;
 use spillway_types::{Collation, ColumnType, Value};

@@ -1,5 +1,6 @@
-//! Runs the steps of online index builds (`ddl/online`). The session of the statement runs them.
-//! After a crash or a shutdown, a thread that starts when the database is opened resumes the build.
+//! Runs the steps of online index builds (`ddl/online`), in the session of the CREATE INDEX or
+//! ALTER TABLE statement. After a crash or a shutdown, a thread that starts when the database is
+//! opened resumes the build.
 //!
 //! From its beginning to its end, a build holds an exclusive lock on the table's definition, so
 //! that no other statement changes it. This lock does not keep others from the rows; the build

@@ -9,8 +9,8 @@
 //! A statement takes its locks in the order of their names, and the lock of a database before those
 //! of its tables. While a session waits for an exclusive lock, sessions that arrive later queue
 //! behind it; without this rule it might wait forever. Background work makes them queue only for a
-//! moment at a time. A session that already shares the table does not queue when it needs another
-//! shared mode.
+//! moment at a time. A session that already shares the table does not queue behind such a waiter
+//! when it needs another shared mode, because the waiter waits for this session.
 //!
 //! Every statement takes shared locks, so a lock counts its users in several stripes, each in a
 //! cache line of its own. A session uses one of the stripes, so two sessions rarely write the same

@@ -5,11 +5,13 @@
 //! evaluates the aggregate over them, and the subquery reads the value as an outer column. Levels
 //! are numbered as in MySQL, from 0 for the outermost query.
 //!
-//! That query cannot take the aggregate if the subquery is in one of its clauses that may not have
-//! aggregates, such as WHERE. Then the aggregate belongs to the nearest query between that one and
-//! the subquery that may have it, or to the subquery itself if there is none. Error 1111 refuses an
-//! aggregate that no query may have. It also refuses an aggregate in the argument of another
-//! aggregate of the same level or of a level further out.
+//! A query cannot take an aggregate of a subquery in a clause that may not have aggregates, such as
+//! WHERE. If this is so for the query named above, then, of the queries between that one and the
+//! subquery, the innermost one that can take the aggregate does so. If there is none, the aggregate
+//! belongs to the subquery itself.
+//!
+//! Error 1111 refuses an aggregate that no query can take. It also refuses an aggregate in the
+//! argument of another aggregate of the same level or of a level further out.
 
 use spillway_types::Collation;
 use sqlparser::ast;

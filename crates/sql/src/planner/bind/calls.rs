@@ -1,4 +1,4 @@
-//! Functions and subqueries.
+//! Binds calls of functions, and subqueries.
 
 use std::sync::Arc;
 

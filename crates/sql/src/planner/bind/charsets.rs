@@ -1,4 +1,5 @@
-//! Introducers, CONVERT(... USING ...), and where text in another character set may be used.
+//! Binds introducers and CONVERT(... USING ...), and checks where text in another character set is
+//! used.
 
 use spillway_types::{Collation, Value};
 use sqlparser::ast;

@@ -1,4 +1,4 @@
-//! Operators and casts.
+//! Binds operators and casts.
 
 use spillway_types::column::LobSize;
 use spillway_types::{Collation, ColumnType, Decimal, Value};

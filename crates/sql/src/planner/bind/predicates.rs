@@ -1,4 +1,4 @@
-//! Predicates: comparisons with subqueries, BETWEEN, LIKE and RLIKE.
+//! Binds predicates: comparisons with subqueries, BETWEEN, LIKE and RLIKE.
 
 use sqlparser::ast;
 

@@ -1,4 +1,4 @@
-//! Comparisons of values and of rows, and IN with a list of values or of rows.
+//! Binds comparisons of values and of rows, and IN with a list of values or of rows.
 //!
 //! A comparison of rows is bound as comparisons of their parts, each with conversions and a
 //! collation of its own. So indexes serve a comparison of rows in the same way as comparisons of

@@ -1,5 +1,5 @@
-//! The prepared statements of a session, their places among those of all sessions, and their
-//! memory.
+//! The prepared statements of a session. They count against the limit on the prepared statements of
+//! all sessions, and their memory is charged to the budget.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
 //! Selects the engine of the tests' tables. `SPILLWAY_ENGINE` is the name of an engine, or `MIXED`,
-//! which alternates with each CREATE TABLE. Without it, tables are in the default engine.
+//! which alternates with each CREATE TABLE. If it is not set, tables are in the default engine.
 
 use std::borrow::Cow;
 use std::cell::Cell;

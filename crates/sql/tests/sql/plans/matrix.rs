@@ -3,9 +3,10 @@
 //!
 //! Each table has one column with an index, and a twin without an index. The expected result is
 //! that of a comparison in the twin's select list, where no plan can use an index for it. The same
-//! comparison then runs in WHERE: on the twin, on the index, and on a table with the column as its
-//! primary key. The constant is on either side, as a literal and as a parameter. Exact numbers that
-//! are compared with texts are so large that doubles cannot distinguish neighbours.
+//! comparison then runs in WHERE on three tables: the twin, the table with the index, and one whose
+//! primary key begins with the column. The constant is on either side, as a literal and as a
+//! parameter. Exact numbers that are compared with texts are so large that doubles cannot
+//! distinguish neighbours.
 
 use crate::common::instance_of;
 use std::collections::BTreeSet;
