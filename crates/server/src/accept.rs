@@ -1,5 +1,5 @@
-//! Failures of `accept`: which of them mean only that the client has gone, and the pause after any
-//! other.
+//! Tells which failures of `accept` only mean that the client has disconnected again, and pauses
+//! after all others.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;

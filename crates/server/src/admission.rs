@@ -15,8 +15,8 @@
 //!   a newcomer gets in nevertheless: the server closes the oldest unauthenticated connection of
 //!   the source that has the most of them. A source is an address, or the Unix socket.
 //! - **ADMISSION-3 (bounded).** A connection that ADMISSION-2 closes keeps its socket until a
-//!   worker has released it. The number of such connections has the same bound as ADMISSION-2
-//!   gives; at that bound, a newcomer gets error 1040.
+//!   worker has released it. At most as many of these sockets are open as ADMISSION-2 allows
+//!   unauthenticated connections. If that many are open, a newcomer gets error 1040.
 //! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted separately:
 //!   they take no places of other connections, and other connections take none of theirs. At most
 //!   [`ADMIN_MAX`] are authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.

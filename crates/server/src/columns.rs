@@ -1,5 +1,5 @@
-//! Columns of results: their definitions as packets, kept between executions, and the format of
-//! their values.
+//! The columns of results: their definitions, kept as packets for later executions, and the wire
+//! format of their values.
 
 use spillway_sql::{PlanId, ResultColumn};
 use spillway_types::column::IntWidth;

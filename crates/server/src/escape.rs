@@ -1,4 +1,5 @@
-//! Converts statements that are not UTF-8: clients put binary data into quoted literals.
+//! Converts statements that are not UTF-8, because clients put binary data into quoted literals:
+//! such a literal becomes a hexadecimal literal.
 
 use spillway_sql::SqlError;
 

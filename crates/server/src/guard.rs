@@ -1,17 +1,19 @@
 //! Guards accounts against guessed passwords.
 //!
 //! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one
-//!   source, each further attempt waits before its password is checked: 100 ms, and twice as long
-//!   after each failure, up to [`DELAY_MAX`]. A successful login resets the delay. Simultaneous
-//!   attempts wait one after another. A source is a client's address together with the socket,
-//!   public or admin.
+//!   source, the next attempt waits 100 ms before its password is checked. Each further failure
+//!   doubles this delay, up to [`DELAY_MAX`]. A successful login resets it. Simultaneous attempts
+//!   wait one after another. A source is a client's address together with the socket, public or
+//!   admin.
 //! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one source wait;
 //!   further attempts are refused as if their password were wrong. At most [`KEPT_MAX`] pairs of
-//!   account and source are remembered; the pair with the oldest attempt is forgotten first.
+//!   account and source are remembered. The pair whose last failure is the oldest is forgotten
+//!   first.
 //!
-//! The delay is the same whether or not the account exists. It applies to one account and one
-//! source. So an attacker cannot lock out the account's users at other addresses, and no client of
-//! the public socket can lock administrators out of the admin socket.
+//! The delay is the same whether or not the account exists, so it does not reveal which accounts
+//! exist. It applies to one account from one source. So an attacker cannot lock out the account's
+//! users at other addresses, and no client of the public socket can lock administrators out of the
+//! admin socket.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,15 +1,16 @@
 //! Serves the contents of a server's storage over HTTP, for clients on its own machine.
 //!
-//! The page shows the bounds of slices. These are keys, and so they are data, but the page asks for
-//! no password. So the server refuses clients on other machines. It also refuses a browser that
-//! reached it by a foreign host name that resolves to this machine (DNS rebinding). SQL shows the
-//! same to clients on any machine, after a check of the user's rights.
+//! The page shows the bounds of slices. The bounds are keys, so they are data, but the page asks
+//! for no password. So the server refuses clients on other machines. It also refuses a browser that
+//! reached it by a foreign host name that resolves to this machine (DNS rebinding). Clients on
+//! other machines get the same contents through SQL, which checks the user's rights.
 //!
-//! The page is made from records in memory, which are consistent within each sub-table, and from
-//! the lengths of a checkpoint's files. It delays no statement and, because it has its own thread,
-//! no other page. Its memory, a copy of the records and a few pieces of output at a time, is
-//! charged to the budget before it is allocated (decision 007). If the budget has no room, the page
-//! is refused.
+//! The page is made from the engines' descriptions of their files, which are in memory, and from
+//! the lengths of a checkpoint's files. The descriptions are consistent within each sub-table.
+//! Making the page delays no statement, and delays no other page, because it has a thread of its
+//! own. It needs memory for a copy of the descriptions and for a few pieces of output. This memory
+//! is charged to the budget before it is allocated (decision 007). If the budget has no room for
+//! it, the page is refused.
 
 use std::net::IpAddr;
 

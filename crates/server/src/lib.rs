@@ -5,8 +5,8 @@
 //! - `listener`: listening and graceful shutdown; `accept`: handling of clients that cannot be
 //!   accepted; `admission`: how many connections there may be; `server`: counters and settings that
 //!   connections share;
-//! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: packets, each response
-//!   written at once;
+//! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: splits these bytes into
+//!   packets, and collects the packets of a response;
 //! - `capabilities`, `auth`, `login`: the handshake and the proof of the password; `guard`: delays
 //!   after failed logins;
 //! - `pool`: the worker threads; `vanished`: ends statements whose clients have gone;

@@ -1,10 +1,13 @@
-//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1, the most
-//! that fits, is continued by the next packet. So a payload of exactly that length, or of a
-//! multiple of it, ends with an empty packet.
+//! Packets of the protocol: three bytes with the length of the payload, one byte with the packet's
+//! sequence number, and the payload.
+//!
+//! A payload has at most 16 MB - 1. Longer data is split into packets of this length and a last
+//! packet that is shorter. So data whose length is a multiple of 16 MB - 1 ends with an empty
+//! packet.
 //!
 //! A short command is read with one system call. Buffers grow, and are charged to the budget, only
 //! as bytes arrive, whatever length a client announces. A response is collected and written with
-//! one call; a long response is sent in pieces while it is made.
+//! one call. A long response is sent in pieces while it is made.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The statements that are measured: each is a command, made anew for every run without asking for
-//! memory.
+//! The statements that are measured. Each is a command, which is built anew for every execution
+//! without an allocation.
 
 use std::io::Write;
 

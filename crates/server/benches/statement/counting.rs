@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread asks for.
+//! An allocator that counts the allocations of each thread.
 
 #![allow(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! The statement path: from the bytes of a packet to those of the answer, in process, with no
-//! socket between.
+//! Measures the statement path within the process: from the bytes of a command's packet to the
+//! bytes of the response, without a socket.
 //!
-//! Printed for each statement: processor time, and how often it asks for memory.
-//! `scripts/bench-statement` counts instructions beside that. As a test it is tiny, and asserts the
-//! most that a statement may ask for memory.
+//! The benchmark prints, for each statement, its processor time and how many allocations it makes.
+//! `scripts/bench-statement` also counts its instructions. As a test, the program runs each
+//! statement a few times, and fails if a statement makes more allocations than it may.
 
 mod cases;
 mod counting;

@@ -1,4 +1,4 @@
-//! What the program asks of valgrind, in which it may run; without it this does nothing.
+//! Requests to valgrind, for runs of the program under callgrind. Without valgrind they do nothing.
 #![allow(unsafe_code)] // A request is a sequence of instructions that valgrind knows.
 
 /// Starts callgrind's instrumentation, if it was started without (`--instr-atstart=no`), so that

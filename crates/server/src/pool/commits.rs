@@ -1,4 +1,5 @@
-//! Commits whose responses wait, and when a worker writes the log for them.
+//! Counts the responses that wait for their commits, and decides when a worker writes the log for
+//! these commits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

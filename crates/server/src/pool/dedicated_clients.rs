@@ -1,5 +1,6 @@
-//! Decides which clients get dedicated workers: those whose latest responses came without waits, as
-//! long as few clients are active and they were not found together on a few cores.
+//! Decides which clients get dedicated workers: those whose latest responses came without waits. No
+//! client gets one while many clients are active, or for some time after the clients with dedicated
+//! workers were found together on few cores.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};

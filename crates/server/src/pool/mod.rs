@@ -17,8 +17,9 @@
 //!
 //! **Commits** do not hold a worker. A statement that commits leaves its response unsent in the
 //! connection. The connection stays busy, so its next command waits. When the commit is durable,
-//! the thread that learns this queues the response. All workers take responses from the queue: if
-//! one thread sent a whole batch, its last client would wait longest.
+//! the thread that learns this queues the response, and any worker sends it. If that thread itself
+//! sent the responses of all commits that one write of the log made durable, the last client would
+//! wait for all the others.
 //!
 //! Workers also write the log ([`commits`]). A worker without ready work writes it, so a lone
 //! client's commit needs no hand-over to another thread. A worker that finds commits older than
@@ -40,16 +41,16 @@
 //! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
 //! is suspended as for a row lock, and its block is read together with other blocks. Epoll reports
 //! finished reads; the thread that receives the event loads the blocks and queues the statements.
-//! All other statements keep their worker while they wait for the device. A lookup keeps its
-//! worker, too, if the pool has nothing else to do ([`thread::Pool::is_quiet`]): suspending it
-//! would only delay it.
+//! All other statements keep their worker while they wait for the device. A lookup also keeps its
+//! worker if the pool has nothing else to do ([`thread::Pool::is_quiet`]), because a suspension
+//! would only delay the lookup.
 //!
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
 //! its place. So even if all clients but one wait for a table lock, a worker is free to read the
-//! last client's COMMIT. Threads beyond the setting stop running as soon as they have no work. If
-//! all workers run long statements while other statements are ready, one more worker starts
-//! ([`stall_detector`]).
+//! last client's COMMIT. When the wait is over, more workers than the setting may run; each of the
+//! surplus workers stops as soon as it has no work. If all workers run long statements while other
+//! statements are ready, one more worker starts ([`stall_detector`]).
 //!
 //! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
 //! few and their statements are brief.
@@ -69,14 +70,15 @@
 //!   queued by its commit, its waker or the timer. Epoll does not report it while it has a
 //!   dedicated worker (DEDICATED-WORKER-1).
 //! - **POOL-3.** If the queue is not empty, either a worker is awake and checks the queue before it
-//!   waits or runs anything long, or the bell has been rung (SLEEPERS-1, SLEEPERS-2).
+//!   waits or runs anything long, or the bell ([`events`]) has been rung (SLEEPERS-1, SLEEPERS-2).
 //! - **POOL-4.** If fewer workers run than the setting allows and no worker sleeps in epoll, either
 //!   another worker has been started, or at least one running worker runs nothing long.
 //!
 //! **Rejected.** An async runtime: statements run deep in blocking code that would have to be
-//! rewritten (decision 011). One polling thread that passes work to workers: each hand-over is a
-//! wake-up. One epoll instance for each worker: a command would wait behind a long statement of its
-//! worker while another worker is idle.
+//! rewritten (decision 011). One thread that polls all clients and passes their commands to
+//! workers: passing a command on wakes a thread, and avoiding wake-ups is the goal. One epoll
+//! instance for each worker: a command would wait behind a long statement of its worker while
+//! another worker is idle.
 
 mod commits;
 mod connection_slot;

@@ -5,11 +5,12 @@
 //!
 //! # Guarantees
 //!
-//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long:
-//!   before it runs a statement that is not known to be brief, or continues one that has met
-//!   more rows than a brief statement may ([`spillway_base::thread::long_ahead`]); before it waits
-//!   for anything ([`spillway_base::thread::blocking`]); before it writes the log. A worker also
-//!   sends its batch before it becomes spare, sleeps or ends.
+//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long. It
+//!   sends the batch before it runs a statement that is not known to be brief, before it continues
+//!   a statement that has met more rows than a brief statement may meet
+//!   ([`spillway_base::thread::long_ahead`]), before it waits for anything
+//!   ([`spillway_base::thread::blocking`]), and before it writes the log. It also sends the batch
+//!   before it becomes spare, sleeps or ends.
 //! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses, and is sent when it has that
 //!   many. A worker also sends it after it has served a connection whose response does not go into
 //!   the batch, and after it has served any connection if the batch's first response is at least

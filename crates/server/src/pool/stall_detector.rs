@@ -1,7 +1,8 @@
 //! The stall detector: starts one more worker if all workers run long statements while work is
 //! ready.
 //!
-//! It runs on the thread that accepts clients, once in every [`STALL`] while no worker sleeps.
+//! The detector runs on the thread that accepts clients. It checks the workers once in every
+//! [`STALL`], as long as no worker sleeps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

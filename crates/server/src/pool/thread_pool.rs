@@ -1,9 +1,9 @@
 //! Decides how many workers run, and which worker replaces one that waits.
 //!
-//! A worker *runs*, *waits* within a statement, or is *spare*, because too many workers run or
-//! because it is not needed now. A running worker may *sleep* in epoll, and then receives events. A
-//! thread that starts a worker counts the new worker as running at once, so two threads do not both
-//! start a worker for one place.
+//! A worker *runs*, *waits* within a statement, or is *spare*. A spare worker sleeps until it is
+//! called: too many workers ran, or no work was left for it. A running worker may *sleep* in epoll,
+//! and then receives events. A thread that calls or creates a worker counts this worker as running
+//! at once, so two threads do not both start a worker for the same place.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

@@ -1,8 +1,11 @@
-//! The timeouts of silent clients.
+//! Decides when to check which clients have been silent for too long.
 //!
-//! A sweep over all connections finds those whose timeout has expired, and when the next timeout
-//! expires. A connection that begins to wait with an earlier timeout than that rings the alarm. So
-//! no thread wakes up in vain, and a command costs one load of an atomic.
+//! The check is a sweep over all connections, on the thread that accepts clients. A sweep finds the
+//! connections whose deadline has passed, and the earliest deadline of the others. The thread
+//! sleeps until that deadline. If a connection begins to wait with an earlier deadline, the timer
+//! writes to an eventfd, the *alarm*, which wakes the thread so that it sleeps for a shorter time.
+//! A sweep may find that the connection with the earliest deadline is busy, and then it was not
+//! needed. In return, a command costs only one load of an atomic in the timer.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Commits that another thread than the connection's worker acknowledges.
+//! Commits that are acknowledged by another thread than the worker that ran them.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! The server sends some columns without decoding them. They have the same bytes as decoded values
-//! (ROW-SINK-1), for all types, and for rows of every version of their table's schema.
+//! The server sends some columns without decoding them. These columns have the same bytes as
+//! decoded values (ROW-SINK-1), for all types, and for rows of every version of their table's
+//! schema.
 
 use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;

@@ -1,4 +1,5 @@
-//! Tests of the protocol over real sockets, with a client that also breaks its rules.
+//! Tests of the protocol over real sockets, with a client that also breaks the rules of the
+//! protocol.
 #![allow(missing_docs)]
 
 mod admission;
