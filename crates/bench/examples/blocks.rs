@@ -1,4 +1,4 @@
-//! `spillway-bench blocks` by itself, for profilers: little to compile and to load.
+//! Only `spillway-bench blocks`, for profilers: little to compile and to load.
 
 use std::process::ExitCode;
 

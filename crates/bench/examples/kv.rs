@@ -1,4 +1,4 @@
-//! `spillway-bench kv` by itself, for profilers and for two builds in turn: little to compile and
+//! Only `spillway-bench kv`, for profilers and for comparisons of two builds: little to compile and
 //! to load.
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! `spillway-bench scan` by itself, for profilers: little to compile and to load
-//! (`scripts/bench-scan-instructions`, `scripts/bench-cache-misses`).
+//! Only `spillway-bench scan`, for profilers (`scripts/bench-scan-instructions`,
+//! `scripts/bench-cache-misses`): little to compile and to load.
 
 use std::process::ExitCode;
 

@@ -6,7 +6,8 @@
 //! - [`report`]: medians, spread and ratios of a run, as a table, CSV or JSON;
 //! - [`machine`]: a process's use of the machine, and a description of the machine.
 //!
-//! The runs, alone as `spillway-bench ...` or beside peers in the `peers` workspace:
+//! The runs. `spillway-bench` runs them for Spillway and for servers; the `peers` workspace runs
+//! many of them for RocksDB too:
 //!
 //! - [`kv`]: the library under db_bench's workloads;
 //! - [`commits`]: durable commits by the number in flight;

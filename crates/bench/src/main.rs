@@ -1,4 +1,5 @@
-//! The `spillway-bench` command: every benchmark of this crate, without peers.
+//! The `spillway-bench` command: runs the benchmarks of this crate, for Spillway and for servers.
+//! The `peers` workspace runs many of them for RocksDB.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Histograms, medians, values to write, and progress, for all runs.
+//! What all runs need: histograms, medians, values to write, and progress bars.
 
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;

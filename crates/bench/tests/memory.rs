@@ -1,5 +1,5 @@
-//! Compares the memory of a database's process with its counted budget. The test has its own
-//! process, in which nothing else runs.
+//! Compares the memory of a database's process with its counted budget. The test is a program of
+//! its own, so that nothing else runs in its process.
 
 use spillway::{Database, Durability, EngineKind, Settings, TransactionOptions};
 use spillway_base::rng::Rng;

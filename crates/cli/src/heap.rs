@@ -1,8 +1,9 @@
 //! The allocator of the `spillway` process: jemalloc, which returns freed pages to the system.
 //!
-//! glibc keeps an arena for each thread and returns only the end of its heap, so a process keeps
-//! the memory of its largest statements. The library leaves the choice of an allocator to its
-//! users; only this binary chooses one.
+//! glibc's allocator keeps an arena for each thread, and returns to the system only the free memory
+//! at the end of an arena. So a process would keep the memory of its largest statements. The
+//! library leaves the choice of an allocator to the programs that use it; this program chooses
+//! jemalloc.
 #![allow(unsafe_code)] // The allocator reads its settings from a symbol.
 
 use std::ffi::{c_char, c_int};

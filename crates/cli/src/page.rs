@@ -1,6 +1,7 @@
 //! Fetches pages of a running server over HTTP: one request and one response per connection.
 //!
-//! It uses no HTTP library: TLS, redirects, proxies and connection pools are not needed here.
+//! The module uses no HTTP library, because it needs neither TLS nor redirects, proxies or
+//! connection pools.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

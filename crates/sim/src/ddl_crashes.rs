@@ -1,5 +1,5 @@
-//! Alters a table instantly and builds indexes online, and crashes the disk at one operation after
-//! another. After each crash, every statement has taken effect completely or not at all, an index
+//! Alters a table instantly and builds indexes online. Each run crashes the disk at another
+//! operation. After each crash, every statement has taken effect completely or not at all, an index
 //! under construction is complete or absent, and no extent is leaked.
 
 use spillway::{Database, Direction, Durability, KeyRange, TransactionOptions, successor};

@@ -1,7 +1,8 @@
 //! Simulation of the whole database, SQL included, on a disk that crashes.
 //!
-//! The library has its own crash sweeps. Here the statements of a client go through a session, and
-//! after every crash the sweep checks the guarantees that the client relies on.
+//! The tests of the `spillway` crate crash the library in the same way. The sweeps here ([`sweep`])
+//! run the statements of a client through a session. After every crash they check the guarantees on
+//! which the client relies.
 
 #[cfg(any(test, debug_assertions))]
 mod client;

@@ -1,5 +1,5 @@
-//! Runs transfers between accounts in SQL, with ALTER TABLE and deletions of ranges in between, and
-//! crashes the disk at one operation after another.
+//! Runs transfers between accounts in SQL, with ALTER TABLE and deletions of ranges in between.
+//! Each run crashes the disk at another operation.
 
 use spillway::{Durability, TransactionOptions};
 use spillway_base::rng::Rng;

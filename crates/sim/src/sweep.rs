@@ -1,9 +1,9 @@
 //! Chooses the operations that a sweep fails.
 //!
-//! A sweep runs a history again and again, and fails a different operation each time. A plain run
-//! takes only some operations. Their offset depends on the commit, so that runs of many commits
-//! cover all. With `SPILLWAY_ROUNDS` above 1 a run takes every operation: use it to repeat a
-//! failure.
+//! A sweep runs a history once for each operation of the disk that it fails. By default a sweep
+//! fails one operation in every few. The commit that is checked out determines which of them, so
+//! the sweeps of many commits together fail all operations. With `SPILLWAY_ROUNDS` above 1, a sweep
+//! fails every operation: use it to reproduce a failure.
 
 use std::process::Command;
 

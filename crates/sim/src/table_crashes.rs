@@ -1,5 +1,5 @@
-//! Creates, drops, truncates and renames tables, creates and drops indexes, and crashes the disk at
-//! one operation after another. After each crash, the tables match a model of the statements that
+//! Creates, drops, truncates and renames tables, and creates and drops indexes. Each run crashes
+//! the disk at another operation. After each crash, the tables match a model of the statements that
 //! took effect, and no extent is leaked or lost.
 
 use std::collections::BTreeMap;

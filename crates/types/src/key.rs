@@ -13,7 +13,8 @@
 //! Every part is self-delimiting, so a key that has only the first parts is a prefix of all keys
 //! that begin with those values.
 //!
-//! [`read_part`] decodes the parts of those columns for which [`is_exact`] returns true.
+//! [`read_part`] decodes a part of a key. It does so only for columns for which [`is_exact`]
+//! returns true, because the parts of other columns do not determine their values.
 
 use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, ValueRef};
 

@@ -1,7 +1,8 @@
 //! Splits Rust source into code, comments and literals, without parsing it.
 //!
-//! Checks only need to know whether a byte is code, a comment or a literal. The masked code has the
-//! same length and lines as the source, with blanks for comments and literals.
+//! Checks only need to know whether a byte is code, a comment or a literal. They search the *masked
+//! code*: the source with blanks instead of comments and literals, so its lengths and lines are
+//! those of the source.
 
 /// The marker of a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

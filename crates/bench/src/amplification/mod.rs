@@ -1,10 +1,12 @@
-//! Bytes for each operation, after figure 20 of the X-Engine paper.
+//! Measures the bytes that are written and read for each operation, after figure 20 of the X-Engine
+//! paper.
 //!
-//! The run loads rows of several times the memory and merges them into one level. Then threads
-//! execute a mix of gets, gets of ranges, updates and inserts, most of which use recently inserted
-//! rows and a hot set. At the end the store flushes its memory and does the compactions that are
-//! due, so that none gains by deferring them. Everything that the store and its process read and
-//! wrote meanwhile is divided by the number of operations. Each run is a separate process.
+//! The run loads rows of several times the memory budget, and merges them into one level. Then
+//! threads execute a mix of gets, gets of ranges, updates and inserts. Most of these operations use
+//! a hot set of rows, or recently inserted rows. At the end the store flushes its memtables and
+//! runs the compactions that are due, so that no store gains by deferring them. The bytes that the
+//! store and its process have written and read since the load are divided by the number of
+//! operations. Each store runs in a process of its own.
 
 mod command;
 mod work;

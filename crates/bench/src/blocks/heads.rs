@@ -1,5 +1,5 @@
-//! The number of whole keys that a two-layer search compares, by the width of heads: computed from
-//! the keys alone.
+//! Counts the whole keys that a two-layer search compares, by the width of heads. The counts are
+//! computed from the keys alone; no search runs.
 
 /// Keys of a leaf.
 const LEAF: usize = 8;

@@ -1,12 +1,14 @@
-//! Compares data blocks with plain blocks of prefixes and restarts, the default of LevelDB and
-//! RocksDB.
+//! Compares Spillway's data blocks with plain blocks of prefixes and restarts, the default of
+//! LevelDB and RocksDB.
 //!
-//! Both have the same rows in each block, those of a full block of Spillway's. The run measures the
-//! bytes of a row stored, compressed and in memory; opening a block that was read; seeking an
-//! existing key; and walking blocks from end to end in either direction. "near" are few blocks,
-//! which stay in a core's own cache; "far" are more than its caches hold.
+//! Blocks of both formats have the same rows: those of a full block of Spillway's. The run measures
+//! the bytes of a row in a stored block, in a compressed one and in memory. It measures the time to
+//! open a block that was read, to seek a key that exists, and to walk blocks from end to end in
+//! both directions. Times are measured "near", with few blocks, which stay in a core's own cache,
+//! and "far", with more blocks than its caches hold.
 //!
-//! It also counts the keys that a search compares, with heads of 32 bits and of 64.
+//! The run also counts the keys that a search compares, with heads of 32 bits and of 64 bits
+//! (`heads`).
 
 mod command;
 mod heads;

@@ -9,10 +9,11 @@
 //! frame  coding u8, bytes of the body u32, CRC32C of what follows u32, the body as it is coded
 //! ```
 //!
-//! A key ends with the CSN of its write: in eight bytes, as in those databases, or in as few as
-//! possible to compare the layouts alone. A search bisects the restarts and continues entry by
-//! entry. A step forward builds the key from the one before. A step backward goes to the previous
-//! restart and keeps all entries after it, as RocksDB does, so that steps visit each entry once.
+//! A key ends with the CSN of its write. The CSN has eight bytes, as in those databases, or as few
+//! bytes as possible, to compare the layouts alone. A search bisects the restarts, and then
+//! compares entry by entry from a restart on. A step forward builds the key from the previous key.
+//! A step backward decodes all entries from the previous restart on and keeps them, as RocksDB
+//! does. So the next steps backward need not decode them again.
 
 use std::ops::Range;
 

@@ -1,12 +1,13 @@
-//! Durable commits per second by the number in flight.
+//! Durable commits per second, by the number of commits in flight.
 //!
-//! A cell is one subject with N commits in flight on its own store. A store whose commits do not
-//! block their thread has N from few threads. Any other store, and the same store for comparison,
-//! has one from each of N threads. A commit counts once it is durable. The subjects take turns cell
-//! by cell, in another order each round.
+//! A cell of the report is one subject with N commits in flight, on a store of its own. If the
+//! store's commits do not block their thread, a few threads keep all N in flight. For comparison,
+//! such a store also runs with N threads that wait for one commit each, and with the few threads
+//! waiting for one commit each. A store whose commits block has N threads. A commit counts once it
+//! is durable. The subjects take turns cell by cell, in another order each round.
 //!
-//! At the end of a cell the last rows of each thread are read back, to check that the counted
-//! commits happened.
+//! At the end of a cell, the last rows of each thread are read back, to check that the counted
+//! commits took effect.
 
 mod command;
 mod notes;

@@ -1,5 +1,6 @@
-//! The notes under the table: asynchronous over synchronous commits, and the rates that the
-//! processor and sync times of the run would allow without overlap and without waits.
+//! The notes under the table: the rate of asynchronous commits divided by that of synchronous ones,
+//! and two rates that follow from the processor time and the sync time of the run. The first would
+//! result if commits and syncs did not overlap, the second if only the processors limited the rate.
 
 use super::{Style, Subject};
 use crate::report::Report;

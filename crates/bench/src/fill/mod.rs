@@ -1,9 +1,9 @@
-//! A fill at full speed, far past the memory, second by second.
+//! Fills a store at full speed with many times its memory, and reports each second of the fill.
 //!
-//! Threads put rows as fast as the store accepts them, in random order and, as a separate case, in
-//! key order, without waiting for durability. The slowest second, and how long the store compacts
-//! after the last row, show the rate that it sustains. Some rows are read back. Each run is a
-//! separate process.
+//! Threads put rows as fast as the store accepts them, without waiting for durability. The rows
+//! come in random order, or in key order as a separate case. Two figures show the rate that the
+//! store sustains: the slowest second, and how long the store compacts after the last row. At the
+//! end some rows are read back. Each store runs in a process of its own.
 
 mod command;
 mod work;

@@ -1,13 +1,14 @@
 //! The cost of filters: bits of memory for each key, false positives, and the processor time of
 //! builds and lookups.
 //!
-//! Each case is a number of keys that one filter has: those of a block, if each block has its own,
-//! or 60,000, as an extent may have. Cases with few keys use more filters, so that all cases have
-//! about as many keys.
+//! A case is a number of keys for each filter: the keys of one block, if each block has a filter of
+//! its own, or 60,000 keys, as an extent may have. Cases with fewer keys per filter build more
+//! filters, so that all cases have about as many keys in total.
 //!
-//! The cases of an index have keys of two parts, a value and a row's number, as a SQL table's
-//! secondary index has. A scan of a value's rows could look up the value in a filter that also has
-//! the values: "with prefixes" is such a filter, with lookups of values.
+//! The cases of an index have keys of two parts, a value and a row's number, like a secondary index
+//! of a SQL table. A scan of all rows with one value cannot look up whole keys in a filter, but it
+//! could look up the value, if the filter also had the values. The subjects "with prefixes" are
+//! such filters, and their lookups are of values.
 
 mod command;
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The cost of the metadata of very much data, without the data.
 //!
-//! The run creates a folder whose manifest describes 1 TB of extents, or any number, in the tables,
-//! sub-tables and levels of a database with random writes. Its data files are sparse. The code that
-//! opens databases opens it. Then the run changes its levels and rewrites its manifest, as flushes
-//! and compactions do. A separate process opens it, so that its memory is measured separately.
+//! The run creates a folder whose manifest describes 1 TB of extents, or another amount. The
+//! tables, sub-tables and levels are those of a database after random writes. The data files are
+//! sparse. A separate process opens the folder with the code that opens databases, so that the
+//! memory of the metadata can be measured. Then this process changes levels of slices and rewrites
+//! the manifest, as flushes and compactions do.
 
 mod command;
 #[cfg(test)]

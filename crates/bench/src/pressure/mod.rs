@@ -1,10 +1,11 @@
 //! The cost of background compactions for foreground operations.
 //!
-//! Point gets and durable puts come at a fixed rate, in three kinds of windows, in turn over the
-//! same data: "quiet", when no compaction is due; "compaction", while a requested compaction merges
-//! everything into one level, from the request until it is done; "fill", while another thread puts
-//! rows at a rate that keeps flushes and compactions running. Latency counts from the moment an
-//! operation was due, so that queueing counts as waiting.
+//! Gets of single rows and durable puts come at a fixed rate. The run alternates between three
+//! kinds of windows over the same data. In a "quiet" window no compaction is due. A "compaction"
+//! window lasts from the request of a compaction that merges everything into one level until this
+//! compaction is done. In a "fill" window another thread puts rows at a rate that keeps flushes and
+//! compactions running. Latency counts from the moment at which an operation was due, so time in a
+//! queue counts.
 
 mod command;
 mod waits;

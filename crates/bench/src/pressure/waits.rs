@@ -1,8 +1,9 @@
 //! The waits within slow operations, from the system's accounting of each thread.
 //!
-//! An operation that was due while the previous one was in flight waited for it, and that time is
-//! already counted. So shares refer to the time in which each operation was its thread's only one.
-//! Otherwise every operation that queued behind a long wait would count it.
+//! An operation may become due while its thread still runs the previous operation. The time until
+//! the previous operation ends is then counted for that operation already. So the shares of an
+//! operation refer only to its own time: the time after it was due and the previous operation had
+//! ended. Otherwise one long wait would be counted for every operation that queued behind it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

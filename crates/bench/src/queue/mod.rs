@@ -1,10 +1,10 @@
 //! A table used as a queue: rows are inserted at one end and deleted at the other, and the head is
 //! polled.
 //!
-//! A poll requests the first rows of the whole table, as SQL does. The longer such a table is used,
-//! the more tombstones lie before its first row. A store that visits each of them becomes slower by
-//! the hour. So the run measures polls after few and after many inserts and deletes, at rest, and
-//! from a separate thread during the changes.
+//! A poll reads the first rows of the whole table, as SQL does. The longer such a table is used,
+//! the more tombstones lie before its first row. Polls of a store that visits each of these
+//! tombstones become slower and slower. So the run measures polls after few and after many inserts
+//! and deletes: at rest, and from separate threads while rows are inserted and deleted.
 
 mod command;
 mod work;

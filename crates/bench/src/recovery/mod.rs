@@ -1,12 +1,15 @@
-//! How long it takes to open after a crash.
+//! Measures how long a store takes to open after a crash.
 //!
-//! A process commits until its log has the given number of bytes. An opening must install all of
-//! them, because none of it was flushed to data files. The process is killed. Then another process
-//! opens the folder, with the log out of the page cache, and reports how long that took. It ends
-//! without closing, so that the next finds the same work. Reading the same files with large reads
-//! and nothing else, in turn with the openings, shows the speed of the disk.
+//! A process commits rows until its log has the given number of bytes. It flushes nothing to data
+//! files, so an opening must install every commit of this log. The process is killed. In each
+//! round, another process then opens the folder, after the files of the log were dropped from the
+//! page cache, and reports how long the opening took. This process is killed too, without closing
+//! the store, so that the openings of later rounds find the same log to recover. Each round also
+//! reads the files of the log with large reads and does nothing else. The time of these reads shows
+//! the speed of the disk.
 //!
-//! An opening must find every commit that was acknowledged before the kill, or the run fails.
+//! After an opening, the process reads some of the rows whose commits were acknowledged before the
+//! kill, the last one included. The run fails if one of them is missing.
 
 mod child;
 mod command;

@@ -1,8 +1,9 @@
 //! Point reads of data larger than memory, from uniform to very skewed (X-Engine, figure 18).
 //!
-//! Popular rows are random rows, so that a block with one of them has many unpopular ones. The
-//! share of reads answered from memory then depends on whether rows or blocks are cached. Before
-//! each measurement the same reads run for a while without being counted.
+//! Popular rows are random rows, so that a block with one popular row has many unpopular ones. The
+//! share of reads that are answered from memory then depends on whether rows or blocks are cached.
+//! Before each measurement, the same kind of reads runs for a while without being counted, to warm
+//! the caches.
 
 mod command;
 mod work;

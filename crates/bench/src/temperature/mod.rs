@@ -1,10 +1,11 @@
-//! The effect of counting how often extents are read.
+//! Measures the effect of counting how often extents are read.
 //!
-//! The run loads rows of several times the memory and merges them into one level. Then threads get
-//! and update rows of a hot set, and insert others. Neighbours are hot together, or hot rows are
-//! scattered over all keys. The engine learns from the first half of the operations. The second
-//! half measures the cache hits, the device class of the other reads, and the bytes written. Each
-//! run is a separate process.
+//! The run loads rows of several times the memory budget and merges them into one level. Then
+//! threads get and update rows of a hot set, and insert other rows. In one kind of case,
+//! neighbouring rows are hot together. In the other kind, hot rows are scattered over all keys. The
+//! engine learns the temperatures during the first half of the operations. For the second half the
+//! run reports the block reads that hit the cache, the class of the device that served the others,
+//! and the bytes written. Each case runs in a process of its own.
 
 mod command;
 mod work;

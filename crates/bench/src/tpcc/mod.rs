@@ -5,34 +5,43 @@
 //!   4 deliveries and 4 stock-levels, drawn one by one. Of the new-orders 1 % name an item that
 //!   does not exist and roll back. Of the order lines 1 % are supplied by another warehouse, and of
 //!   the payments 15 % are of a customer of another warehouse. Of the payments and order-statuses
-//!   60 % name the customer by last name (clauses 2.4 to 2.8). Terminals neither key in nor think.
+//!   60 % name the customer by last name (clauses 2.4 to 2.8). Terminals have no keying times and
+//!   no think times.
 //! - **TPCC-2 (what counts).** A transaction counts once its commit is acknowledged. Rolled-back
 //!   new-orders do not count.
 //! - **TPCC-3 (conflicts).** A transaction that fails with a write conflict, a deadlock or a
-//!   serialization failure is run again with the same inputs. Each failed attempt is counted, and
-//!   the latency is that of all attempts together.
-//! - **TPCC-4 (consistency).** After a run the conditions 1 to 12 of clause 3.3.2 are checked over
-//!   all rows, and as condition 13 that both index tables have the entries of their rows and no
-//!   others. A violation fails the run.
+//!   serialization failure is run again with the same inputs. Each failed attempt is counted. The
+//!   latency of the transaction is that of all its attempts together.
+//! - **TPCC-4 (consistency).** After a run, conditions 1 to 12 of clause 3.3.2 are checked over all
+//!   rows. A condition 13 is added: both index tables have the entries of their rows and no others.
+//!   A violation fails the run.
 //! - **TPCC-5 (nothing is invented).** The tables have as many new orders and payments as a run
 //!   counted.
 //!
-//! Condition 11 concerns the initial database: the delivered orders of each district are the
-//! initial ones. Here they also include those that deliveries counted in the district's customers.
+//! In the specification, condition 11 holds only for the initial database: it equates the delivered
+//! orders of each district with a constant. Here the check adds to this constant the deliveries
+//! that the rows of the district's customers count.
 //!
 //! STOCK is two tables: one with the columns that change, one with the districts' texts and the
 //! data (clause 1.4.5 allows vertical partitioning). Silo and ERMIA do the same. All other tables
-//! have whole rows. A history row's key is its customer's with the customer's count of payments,
-//! since HISTORY has no key in the specification.
+//! have whole rows. HISTORY has no key in the specification. Here the key of a history row is the
+//! key of its customer followed by the customer's count of payments.
 //!
 //! # Locks
 //!
-//! A transaction locks the row that is contended first, so that its snapshot includes the last
-//! holder's writes: the district, the warehouse, or a key that stands for a warehouse's deliveries.
-//! An order's row guards its lines, its entry in the queue of new orders and its index entry
-//! (`put_guarded`): these take no locks of their own. Locks are taken in one order (district,
-//! stock; warehouse, district, customer; deliveries, order, customer), so that there are no
-//! deadlocks.
+//! A transaction begins by locking its most contended row. A new-order locks the district, a
+//! payment the warehouse, and a delivery a key that stands for all deliveries of its warehouse. The
+//! snapshot is taken after this lock is granted, so it includes the writes of the previous holder
+//! of the lock.
+//!
+//! A transaction that has locked a row may write other rows without locks of their own
+//! (`put_guarded`), if all transactions that write these rows lock the first row before. An order's
+//! row guards the order's lines, its entry in the queue of new orders and its index entry. A
+//! customer's row guards its history.
+//!
+//! All transactions take their locks in one order, so there are no deadlocks: a new-order district,
+//! then stock; a payment warehouse, district, then customer; a delivery its key, then order and
+//! customer of one district after the other.
 
 mod check;
 mod command;

@@ -1,14 +1,15 @@
 //! A wave: a sudden load step over data larger than memory.
 //!
-//! A run on one store loads the rows, runs a closed loop at a modest rate to measure the latency in
-//! quiet times, and then suddenly an open loop at many times that rate. In the open loop operations
-//! are due at moments drawn beforehand (a Poisson process), whether or not earlier ones have ended.
-//! Latency counts from that moment, so queueing counts as waiting. By default half are reads and
-//! half durable writes.
+//! A run on one store has three parts. It loads the rows. It runs a closed loop at a modest rate,
+//! to measure the latency in quiet times. Then it suddenly runs an open loop at many times that
+//! rate: the step. In the open loop, operations are due at moments that are drawn beforehand (a
+//! Poisson process), whether or not earlier operations have ended. Latency counts from the moment
+//! at which an operation was due, so time in a queue counts. By default, half of the operations are
+//! reads and half durable writes.
 //!
-//! Without a given rate, the first store measures the rate that it sustains in a closed loop with
-//! all threads; the step is a share of that, and the same for every store. Each store runs in a
-//! separate process, so that the memory of one is not counted for the next.
+//! If no rate is given, the first run first measures the rate that its store sustains in a closed
+//! loop with all threads. A fixed share of this rate is the rate of the step, for every store. Each
+//! store runs in a process of its own, so that the memory of one store is not counted for the next.
 
 mod command;
 mod plot;

@@ -7,9 +7,10 @@
 //! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk
 //! are scheduling points.
 //!
-//! [`shape`] draws the parameters of a history, [`world`] runs its lives, [`client`] runs the
-//! transactions (or [`sql`] the sessions, with `own` tables), [`oracle`] checks the results, and
-//! [`runner`] runs thousands of histories and shrinks a failing one.
+//! [`shape`] draws the parameters of a history, and [`world`] runs its lives. [`client`] runs the
+//! clients' transactions. In histories of SQL sessions, [`sql`] runs the transfers of the clients,
+//! and `own` runs the statements on the tables that belong to one client. [`oracle`] checks the
+//! results. [`runner`] runs thousands of histories, and shrinks a failing one.
 //!
 //! # The simulated parts
 //!

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `utf8mb4_general_ci` | one weight for each character (`general`) | PAD SPACE |
 //! | `utf8mb4_unicode_ci`, `utf8mb4_unicode_520_ci` | letters, by the Unicode Collation Algorithm (`unicode`) | PAD SPACE |
-//! | `utf8mb4_0900_ai_ci`, `_as_ci`, `_as_cs` | the same: letters, with accents, with case | NO PAD |
+//! | `utf8mb4_0900_ai_ci`, `_as_ci`, `_as_cs` | letters; letters and accents; letters, accents and case: by the same algorithm | NO PAD |
 //! | `utf8mb4_bin` | code points | PAD SPACE |
 //! | `utf8mb4_0900_bin` | code points | NO PAD |
 //! | `binary` | bytes | NO PAD |

@@ -1,7 +1,7 @@
 //! Top-level modules of a crate follow the order that `layers.txt` states.
 //!
-//! A module imports only modules of lower layers. Imports in the other direction cause cycles; the
-//! baseline lists each of these imports.
+//! A module imports only modules of lower layers. Imports of higher layers can form cycles, so each
+//! of them is a violation. The baseline lists the known ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
