@@ -17,32 +17,33 @@
 //! - **SIMULATION-1 (replay).** A seed fixes a history: its shape, the order of its tasks, its
 //!   faults, and every byte on its disk. Two runs of a seed report the same trace.
 //! - **SIMULATION-2 (whole database).** Every background thread of a [`spillway::Database`] runs:
-//!   flushers, log care, folds, flushes, compactions, readers of a recovery, and the collection,
-//!   checkpoints and log compaction of the memory engine. Clients commit to tables of one engine or
-//!   of both while these threads run, and during `close`.
+//!   the flushers of the log, the thread that cuts the log (*log care*), the thread that folds
+//!   spilled writes into their tables, memtable flushes, compactions, the threads that read the log
+//!   in an opening, and the collection, checkpoints and log compaction of the memory engine.
+//!   Clients commit to tables of one engine or of both while these threads run, and during `close`.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close while
-//!   clients run, or a close after the clients have ended. After a crash or a kill the next opening
-//!   begins while tasks of the previous life still exist. Operations fail, writes are short, disks
-//!   are full, and syncs fail, several times in a life. Openings are crashed and fail in the same
-//!   ways.
+//!   clients run, or a close after the clients have ended. After a crash or a kill, the next
+//!   opening begins while tasks of the previous life still exist. During a life, operations fail,
+//!   writes are short, disks are full, and syncs fail, each of them several times. Openings are
+//!   crashed and fail in the same ways.
 //!
 //! # Checks
 //!
-//! A commit carries its position in the commit order (CSN), so the model knows the state at every
-//! CSN and need not search for a serial order.
+//! A commit carries its position in the commit order (CSN). So the model knows the state at every
+//! CSN, and the checks need not search for a serial order.
 //!
 //! - **SIMULATION-4 (durability).** Every acknowledged commit is at or below the last commit that
 //!   the next opening recovers. So is every commit that a committed transaction has read. After a
 //!   clean close this holds for commits of any durability.
 //! - **SIMULATION-5 (atomicity).** An opening recovers exactly the state at its last commit, in
 //!   every key. A refused commit is in no state.
-//! - **SIMULATION-6 (isolation).** Under REPEATABLE READ and above, gets, scans, absent keys and
-//!   deleted ranges of a transaction match the state at its snapshot, with its own writes. Under
-//!   READ COMMITTED they match the state at the statement's snapshot. Locking reads, increments,
-//!   rows that a deletion of a range has locked, and duplicate-key errors match the state just
-//!   before the transaction's commit. A snapshot has every commit that was acknowledged before the
-//!   transaction, or the statement, began. A get without a transaction misses no acknowledged
-//!   commit.
+//! - **SIMULATION-6 (isolation).** Under REPEATABLE READ and SERIALIZABLE, gets, scans, absent keys
+//!   and deleted ranges of a transaction match the state at its snapshot, with its own writes.
+//!   Under READ COMMITTED they match the state at the statement's snapshot. Locking reads,
+//!   increments, rows that a deletion of a range has locked, and duplicate-key errors match the
+//!   state just before the transaction's commit. A snapshot contains every commit that was
+//!   acknowledged before the transaction (or, under READ COMMITTED, the statement) began. A get
+//!   without a transaction misses no acknowledged commit.
 //! - **SIMULATION-7 (serializability).** Committed SERIALIZABLE transactions have no cycle of
 //!   dependencies. Every outcome that a client sees counts as a read.
 //! - **SIMULATION-8 (time).** Every wait for a commit ends within [`oracle::WAIT_MAX`] of simulated
@@ -56,8 +57,9 @@
 //!   back. Each client creates, alters, truncates and drops a table of its own, moves it between
 //!   the engines, and changes ranges of its rows. The table and its index have the content that the
 //!   acknowledged statements produced.
-//! - **SIMULATION-11 (backups).** The last backup of a life, taken while clients run, restores to
-//!   the state at its last commit. It has every commit that was acknowledged before it began.
+//! - **SIMULATION-11 (backups).** The last backup of a life is taken while clients run. It restores
+//!   to the state at the last commit that it contains. It contains every commit that was
+//!   acknowledged before the backup began.
 //!
 //! # Not simulated
 //!
