@@ -1,6 +1,6 @@
 //! The MySQL wire protocol over an [`spillway_sql::Instance`].
 //!
-//! Modules in the order in which a client passes them:
+//! Modules, from the arrival of a client to its results, and then those beside this path:
 //!
 //! - `listener`: listening and graceful shutdown; `accept`: handling of clients that cannot be
 //!   accepted; `admission`: how many connections there may be; `server`: counters and settings that

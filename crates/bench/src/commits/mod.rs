@@ -2,9 +2,11 @@
 //!
 //! A cell of the report is one subject with N commits in flight, on a store of its own. If the
 //! store's commits do not block their thread, a few threads keep all N in flight. For comparison,
-//! such a store also runs with N threads that wait for one commit each, and with the few threads
-//! waiting for one commit each. A store whose commits block has N threads. A commit counts once it
-//! is durable. The subjects take turns cell by cell, in another order each round.
+//! such a store also runs with N threads that wait for one commit each, and with the few threads,
+//! each of which waits for one commit. A store whose commits block runs with N threads.
+//!
+//! A commit counts once it is durable. The subjects take turns cell by cell, in another order each
+//! round.
 //!
 //! At the end of a cell, the last rows of each thread are read back, to check that the counted
 //! commits took effect.

@@ -1,4 +1,4 @@
-//! Memory of a row.
+//! The memory that a row takes.
 
 use clap::Args;
 use spillway_base::rng::Rng;

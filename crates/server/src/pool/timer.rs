@@ -2,10 +2,12 @@
 //!
 //! The check is a sweep over all connections, on the thread that accepts clients. A sweep finds the
 //! connections whose deadline has passed, and the earliest deadline of the others. The thread
-//! sleeps until that deadline. If a connection begins to wait with an earlier deadline, the timer
-//! writes to an eventfd, the *alarm*, which wakes the thread so that it sleeps for a shorter time.
-//! A sweep may find that the connection with the earliest deadline is busy, and then it was not
-//! needed. In return, a command costs only one load of an atomic in the timer.
+//! sleeps until that deadline.
+//!
+//! If a connection begins to wait with an earlier deadline, the timer writes to an eventfd, the
+//! *alarm*. This wakes the thread, which sweeps and then sleeps until the new deadline. A sweep may
+//! be in vain, because the connection with the earliest deadline is busy by then. In return, a
+//! command usually costs only one load of an atomic in the timer.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

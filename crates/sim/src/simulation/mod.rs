@@ -24,8 +24,8 @@
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close while
 //!   clients run, or a close after the clients have ended. After a crash or a kill, the next
 //!   opening begins while tasks of the previous life still exist. During a life, operations fail,
-//!   writes are short, disks are full, and syncs fail, each of them several times. Openings are
-//!   crashed and fail in the same ways.
+//!   writes are short, disks are full, and syncs fail. Such faults can occur several times in a
+//!   life. Openings are crashed and fail in the same ways.
 //!
 //! # Checks
 //!
@@ -35,8 +35,8 @@
 //! - **SIMULATION-4 (durability).** Every acknowledged commit is at or below the last commit that
 //!   the next opening recovers. So is every commit that a committed transaction has read. After a
 //!   clean close this holds for commits of any durability.
-//! - **SIMULATION-5 (atomicity).** An opening recovers exactly the state at its last commit, in
-//!   every key. A refused commit is in no state.
+//! - **SIMULATION-5 (atomicity).** An opening recovers, for every key, exactly the state at the
+//!   last commit that it recovers. A refused commit is in no state.
 //! - **SIMULATION-6 (isolation).** Under REPEATABLE READ and SERIALIZABLE, gets, scans, absent keys
 //!   and deleted ranges of a transaction match the state at its snapshot, with its own writes.
 //!   Under READ COMMITTED they match the state at the statement's snapshot. Locking reads,
