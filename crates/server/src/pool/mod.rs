@@ -48,8 +48,8 @@
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
 //! its place. So even if all clients but one wait for a table lock, a worker is free to read the
-//! last client's COMMIT. When the wait is over, more workers than the setting may run; each of the
-//! surplus workers stops as soon as it has no work. If all workers run long statements while other
+//! last client's COMMIT. After such waits more workers than the setting may run; then a worker
+//! becomes spare before it takes other work. If all workers run long statements while other
 //! statements are ready, one more worker starts ([`stall_detector`]).
 //!
 //! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
