@@ -26,7 +26,7 @@ lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, 
 	for script in $$(git grep -lE '^#!.*sh$$' -- scripts tests .ci) scripts/bench-servers; do bash -n "$$script" || exit 1; done
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
-	RUSTFLAGS="--cfg loom -D warnings" CARGO_TARGET_DIR=target/loom cargo check --quiet --tests \
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-loom cargo check --quiet --tests \
 		-p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
 		-p spillway-txn --lib
 	RUSTFLAGS="--cfg fuzzing" cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check

@@ -187,8 +187,8 @@ impl Inner {
                 self.store.retire(retired);
                 return;
             }
-            // The collector, which has the row queued, trims a long chain. If each commit walked the
-            // chain, the updates of a hot row would take quadratic time.
+            // The collector, which has the row queued, trims a long chain. If each commit walked
+            // the chain, the updates of a hot row would take quadratic time.
             let garbage = match chain.is_long() {
                 false => chain.trim(self.pins.watermark(), &mut retired),
                 true => Garbage::Until(csn),
