@@ -23,9 +23,9 @@
 //!   that charges may hold any locks except those that [`GiveWay::give_way`] takes.
 //! - **BUDGET-5 (in turn).** The budget asks holders one after another, in the order of their
 //!   [`Worth`], each only for the memory that is still missing. A holder that can free memory only
-//!   once its readers have left pledges that memory. The budget waits for pledges once they cover
-//!   the missing memory, or once all holders were asked. If a holder does not keep its pledge, the
-//!   budget asks the remaining holders.
+//!   once its readers have left *pledges* this memory instead. Once the pledges cover the missing
+//!   memory, or once all holders were asked, the budget waits for the pledged memory, for a bounded
+//!   time. If a holder does not free what it has pledged, the budget asks the remaining holders.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -39,28 +39,43 @@
 //!   a result, or fails with [`crate::ErrorKind::WouldBlock`]. A read with [`Access::AtHand`] does
 //!   not wait for a device either, but may read from the system's page cache, or ask the system to
 //!   load a block into it.
-//! - **E10 (ranges).** [`Op::DeleteRange`] hides all versions of the keys in its range at or below
-//!   its `upto`, and no others. It hides them from reads at its commit's CSN or above; `upto` is
-//!   below this CSN. For these keys, also for keys that never existed, [`Found::Deleted`] then
-//!   names the commit. The caller installs such a commit only once all versions that it hides are
+//! - **E10 (ranges).** [`Op::DeleteRange`] hides the versions of the keys in its range at or below
+//!   its `upto`, and no other versions. It hides them from reads at the CSN of its commit or above;
+//!   `upto` is below this CSN. A read at this CSN or above that finds no other version of a key in
+//!   the range returns [`Found::Deleted`] with this commit, even if the key never existed. Once
+//!   every live snapshot sees the commit, the engine may return [`Found::Nothing`] instead.
+//!
+//!   The caller installs such a commit only once all versions that the operation hides are
 //!   installed (E2 holds for all other commits).
-//! - **E11 (rewriting).** A flush or a compaction of a table may pass the values that it writes
-//!   through the table's [`Rewrite`], once the CSN that was given to [`Engine::set_rewrite`] is
-//!   stable. After that, a read at any snapshot, also an older one, may return a value in its
-//!   original or in its rewritten form. Keys and CSNs stay, and no value becomes longer, so a flush
-//!   or compaction writes no more than it read. A crash forgets the rewriter. It may also restore a
-//!   value's original form from the log, if the value's commit is above the CSN that the files
-//!   record as persistent (E6). A cache may keep the original form of a version while that version
-//!   is the newest of its key, until [`Engine::forget_forms`].
-//! - **E12 (asynchronous reads).** [`Engine::begin_read`] begins a read, which either is submitted
-//!   to a device at once or, if [`Engine::keeps_reads`] then returns `true`, waits to be submitted
-//!   together with others. Any thread may submit the waiting reads, with [`Engine::submit_reads`]
-//!   or [`Engine::end_reads`]; if `submit_reads` returns `false`, another call is needed. When a
-//!   read has completed or failed, one of the descriptors that [`Engine::overlap_reads`] returned
-//!   becomes readable. The next call of [`Engine::end_reads`], by any thread, then calls the waker.
-//!   The data is then in memory, until other data evicts it. No call reports that a read failed:
-//!   the caller repeats its lookup with [`Access::Blocking`], and that lookup reports it. Until
-//!   then no read begins for data that was found damaged or unreadable.
+//! - **E11 (rewriting).** [`Engine::set_rewrite`] gives a table a [`Rewrite`] and a CSN. Once this
+//!   CSN is stable, each flush and compaction of the table may pass the values that it writes
+//!   through the [`Rewrite`]. Keys and CSNs stay, and no value becomes longer, so a flush or
+//!   compaction writes no more bytes than it reads.
+//!
+//!   From then on, a read at any snapshot, also an older one, may return a value in its original or
+//!   in its rewritten form. A cache may keep the original form of a version while that version is
+//!   the newest of its key, until [`Engine::forget_forms`]. The engine does not store the
+//!   [`Rewrite`], so a crash ends the rewriting. A crash may also restore the original form of a
+//!   value: recovery installs the value from the log again, if its commit is above the CSN that the
+//!   engine's files record as persistent (E6).
+//! - **E12 (asynchronous reads).** [`Engine::overlap_reads`] enables asynchronous reads, and
+//!   returns file descriptors. Each read then has these steps:
+//!   - *Begin.* The caller, whose lookup has failed with [`crate::ErrorKind::WouldBlock`] (E9),
+//!     passes the key and a waker to [`Engine::begin_read`]. If this returns `false`, no read has
+//!     begun, and the waker will not be called.
+//!   - *Submit.* The engine submits the read to a device at once, or holds it back to submit it
+//!     together with others. While it holds reads back, [`Engine::keeps_reads`] returns `true`. Any
+//!     thread may then submit them with [`Engine::submit_reads`]. If this returns `false`, the
+//!     device has not accepted all of them, and `submit_reads` must be called again.
+//!   - *End.* Once a read has completed or failed, one of the descriptors becomes readable. The
+//!     next call of [`Engine::end_reads`], by any thread, brings the data into memory and calls the
+//!     waker. A read that ends while it is submitted may be brought into memory by the thread that
+//!     submits it. The caller then repeats its lookup. The lookup finds the data in memory, unless
+//!     other data has evicted it.
+//!   - *Failure.* No call reports that a read has failed or has found damaged data. The repeated
+//!     lookup fails with [`crate::ErrorKind::WouldBlock`] again, and its [`Engine::begin_read`]
+//!     returns `false`. The caller looks the key up with [`Access::Blocking`], and this lookup
+//!     reports the failure.
 //! - **E13 (recall).** A result of [`Engine::recall`] is the same as that of a read at that
 //!   snapshot, whether or not the snapshot is live. The caller must have taken the CSN from the
 //!   [`Horizon`], as the stable or the installed one, since the engine was opened. `recall` may

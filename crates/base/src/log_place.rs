@@ -1,11 +1,11 @@
 //! Places of the redo log, for an engine that keeps its rows there.
 //!
-//! Such an engine needs no data files for its rows: an entry of its index holds a version in
-//! memory, or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to
-//! 4.4). The engine learns the place of each commit once the commit is durable. Before the log is
-//! cut, the engine says which segments it still needs. These leave the redo log and stay on the
-//! disk. So a commit counts as persistent (E6 of [`crate::engine`]) if the engine finds its rows,
-//! after a crash, at places in segments that it keeps.
+//! Such an engine needs no data files for its rows. For each row it has a version in memory, or the
+//! place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to 4.4). The
+//! engine learns the place of each commit once the commit is durable. Before the log is cut, the
+//! engine says which segments it still needs. These segments leave the redo log and stay on the
+//! disk. So a commit counts as persistent (E6 of [`crate::engine`]) if the engine finds the
+//! commit's rows, after a crash, at places in segments that it keeps.
 //!
 //! # Guarantees
 //!
@@ -15,25 +15,28 @@
 //!   [`crate::batch::read_row_record`] verifies them, and returns the table, the key, the value and
 //!   the commit's CSN.
 //! - **LOG-READ-2 (each commit once).** After each opening of the database, an engine that wants
-//!   places learns the place of every commit with operations on its tables exactly once. For a
-//!   commit that recovery replays, [`crate::engine::Engine::replay`] passes the place of each
-//!   record, or [`crate::engine::Engine::place_commits`] follows right after its install. For any
-//!   later commit `place_commits` is called once the commit is installed and durable. Commits that
-//!   recovery skips, because every engine's files have them, are not reported.
-//! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has
-//!   learned the place of every commit up to that CSN which LOG-READ-2 requires, and all of these
-//!   commits are stable. Calls come one after another. `through` does not fall, except that calls
-//!   during recovery pass [`crate::Csn::ZERO`].
-//! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that
-//!   wants places, and has commits in the segment, was asked whether it keeps the segment
-//!   ([`crate::engine::Engine::keeps_segment`]). By then the engine has learned the places of all
-//!   of these commits. The engine may be asked again about the same segment, if the cut failed or a
-//!   crash undid it.
+//!   places learns the place of every commit with operations on its tables exactly once. There are
+//!   three cases:
+//!   - *A commit that recovery installs.* [`crate::engine::Engine::replay`] passes each of the
+//!     commit's writes with the place of its record. Writes that a later write of the same key
+//!     replaces may be left out. Or [`crate::engine::Engine::place_commits`] follows right after
+//!     the commit's install.
+//!   - *A later commit.* `place_commits` reports it once it is installed and durable.
+//!   - *A commit that recovery skips*, because every engine's files have it, is not reported.
+//! - **LOG-READ-3 (through).** The argument `through` of `place_commits` is a CSN. All commits up
+//!   to `through` are stable. By the end of the call, the engine has learned the places of all
+//!   commits up to `through` that LOG-READ-2 reports. Calls come one after another. `through` does
+//!   not fall, except that calls during recovery pass [`crate::Csn::ZERO`].
+//! - **LOG-READ-4 (before a cut).** A cut of the redo log removes segments. Before a segment leaves
+//!   the log, each engine that wants places, and has commits in the segment, is asked whether it
+//!   keeps the segment ([`crate::engine::Engine::keeps_segment`]). By then the engine has learned
+//!   the places of all of these commits. The engine may be asked again about the same segment, if
+//!   the cut failed or a crash undid it.
 //! - **LOG-READ-5 (kept).** A segment that an engine keeps is not changed or used again, and can be
 //!   opened by its lane and number until the engine removes it. Segments leave the redo log in
-//!   order, so that no crash leaves a gap. A segment may also hold commits that an opening has
-//!   discarded, and rows of other engines. So only a record whose place the engine has learned is
-//!   one of its rows.
+//!   order, so that no crash leaves a gap. Not every record in a kept segment is a row of the
+//!   engine: the segment may also hold commits that an opening has discarded, and rows of other
+//!   engines. So the engine's rows there are only the records whose places it has learned.
 //! - **LOG-READ-6 (released).** Once an engine has answered that it does not keep a segment, it
 //!   begins no read there, and uses no result of a read in progress: the file may be overwritten at
 //!   once.

@@ -15,9 +15,9 @@
 //! - **SLEEPERS-1.** Work that is queued before a call of [`Sleepers::wake_one`] is found: by a
 //!   worker that is awake and looks at the queue before it sleeps, or by one that the bell wakes.
 //! - **SLEEPERS-2.** A thread that is not a worker may take events from the poller and queue their
-//!   work. No sleeper sees an event that another thread has taken, and one of these events may have
-//!   been the bell. So if there is work in the queue afterwards, [`Sleepers::relieve`] wakes one
-//!   sleeper, or returns that no worker sleeps and another worker is needed.
+//!   work ([`Sleepers::relieve`]). No sleeper sees these events, and the bell may be among them. So
+//!   if there is then work in the queue, `relieve` wakes one sleeper, or returns that no worker
+//!   sleeps and another worker is needed.
 //!
 //! The caller's part: it pushes work into the queue before it calls `wake_one`, it looks at the
 //! queue after each [`Sleepers::sleep`], and it calls [`Sleepers::heard`] when the poller reports

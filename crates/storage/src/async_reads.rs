@@ -16,20 +16,22 @@
 //!   waiters.
 //! - **ASYNC-READ-2 (one read for all).** At most one read of the same block or row is in flight at
 //!   a time, and all lookups that need it wait for that read.
-//! - **ASYNC-READ-3 (no failure is lost, none is made up).** After a read has failed, or found
-//!   damage, the repeated lookup learns that no read is in flight ([`AsyncReads::begin`] returns
-//!   `false`). It reads the block or row itself and meets the failure, if the failure still exists.
-//!   Before that, no other asynchronous read of the same block or row begins. So no lookup is
-//!   repeated for ever.
+//! - **ASYNC-READ-3 (no failure is lost, none is made up).** A queue remembers the last
+//!   `FAILED_MAX` reads that failed or found damage. If a repeated lookup asks for such a read
+//!   again, [`AsyncReads::begin`] begins no read and returns `false`, once for each failure. The
+//!   lookup then reads the block or row itself, and meets the failure if it still exists. So each
+//!   failed read ends the repetition of at least one lookup.
 //! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, and their memory
 //!   is charged to the budget. If the queue is full, [`AsyncReads::begin`] returns `false`, and the
 //!   lookup reads the block or row itself.
 //! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything
 //!   that the read uses. After [`AsyncReads::finish`] no read is in flight, and none begins.
 //! - **ASYNC-READ-6 (together).** A queue may hold back up to `GATHERED_MAX` reads until
-//!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
-//!   [`AsyncReads::keeps_some`] returns `true` until the system has accepted all reads that are
-//!   held back, including the rest of a read that the device did in part, and also after a panic.
+//!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together. If the
+//!   device has done only a part of a read, the queue may hold back the rest in the same way.
+//!   [`AsyncReads::keeps_some`] returns `true` until the system has accepted all of them. If a
+//!   thread panics while it completes reads, the next call of `end` submits what the queue holds
+//!   back.
 //! - **ASYNC-READ-7 (alone).** Queues can be opened for a pool of threads that is sometimes idle.
 //!   Then no read begins while none is in flight and the pool has nothing else to do
 //!   ([`thread::is_quiet`]): the lookup waits for the device itself, which is faster.
@@ -38,10 +40,11 @@
 //! part of a read's cost. So a thread that begins reads does other ready work first and then
 //! submits them. Without other work it submits at once.
 //!
-//! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
-//! page cache ([`crate::File::read_now`]). If the bytes are not there, Linux begins to read them
-//! into the page cache. An asynchronous read that bypassed the page cache would make the device
-//! read the same bytes again. Readers that are set to bypass the page cache do not ask it.
+//! Asynchronous reads go through the system's page cache, unless they are set to bypass it
+//! ([`AsyncReadSettings::direct`]). The reason is that a lookup first asks the page cache
+//! ([`crate::File::read_now`]). If the bytes are not there, Linux begins to read them into the page
+//! cache. An asynchronous read that bypassed the page cache would make the device read the same
+//! bytes again. Lookups whose reads bypass the page cache do not ask it.
 
 use std::hash::{BuildHasher, Hash};
 use std::os::fd::OwnedFd;

@@ -16,10 +16,10 @@
 //!   rename within a folder survives whole or not at all.
 //! - **DISK-5.** The call that meets a failure reports it, and no other call does: of several
 //!   threads that sync a file, only one learns that the writes of any of them are lost. After a
-//!   failed sync, nothing written since the last successful sync is reliable. Until a crash, a read
-//!   returns a page of these writes either as written, or with some of its sectors as before the
-//!   writes. Another successful sync does not change that (decision 006). Only writing the bytes
-//!   again and syncing does.
+//!   failed sync, nothing written to the file since its last successful sync is reliable. Until a
+//!   crash, a read returns a page with such writes either as written, or with some of its sectors
+//!   as before the writes. A later successful sync does not make these writes durable (decision
+//!   006). They become durable only if the bytes are written again and then synced.
 //! - **DISK-6.** A write to a full disk fails with [`spillway_base::ErrorKind::DiskFull`].
 //!   Overwriting bytes that [`File::allocate`] or an earlier write covered, and that
 //!   [`File::punch`] has not released since, never does.

@@ -11,16 +11,18 @@
 //! - **PLOG-2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
 //!   frame appended before is read back after any crash.
 //! - **PLOG-3 (torn tail).** After a crash, a prefix of the frames appended since the last
-//!   successful sync is read back, possibly none. The loss of the rest is normal, not an error.
-//!   Frames that an opening read back stay: the opening makes them durable before it ends, even if
-//!   only the system's cache had them.
-//! - **PLOG-4 (corruption).** A frame that PLOG-2 covers and that cannot be read back is reported
-//!   as [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
-//!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
-//!   opening, which notes where it found the end. The same holds for a damaged header, and for a
-//!   missing segment between two others. If the log was not opened again, there is no such proof
-//!   for its last durable frames, and damage there looks like a torn tail. Bytes of a payload are
-//!   never read as a frame.
+//!   successful sync is read back, possibly none. The loss of the other frames is normal, not an
+//!   error. Frames that an opening has read back stay: the opening makes them durable before it
+//!   ends, even if they were only in the system's cache.
+//! - **PLOG-4 (corruption).** If a frame that PLOG-2 covers cannot be read back, and anything
+//!   proves that the frame was durable, the opening reports
+//!   [`spillway_base::ErrorKind::Corruption`] with file and offset. It never skips the frame. A
+//!   later frame can be such a proof, and so can a later segment with frames, and a later opening,
+//!   which noted where it found the end of the log.
+//!
+//!   A damaged header of a segment is reported in the same way, and so is a missing segment between
+//!   two others. For the last durable frames of a log that was not opened again there is no proof,
+//!   and damage to them looks like a torn tail. Bytes of a payload are never read as a frame.
 //! - **PLOG-5 (generations).** Each opening for writing starts a segment of a new, larger
 //!   generation. Frames that an earlier opening left after its readable end are never read again,
 //!   even if the machine stops during the opening.

@@ -1,17 +1,21 @@
 //! Reserves room in a log without a lock.
 //!
 //! `claimed` is the total room that is reserved and not yet used. `piece` is the largest contiguous
-//! free part of the log: the free end of the current segment, or one spare segment. `claimed` is at
-//! most `piece`. So all reserved rooms fit, however appends combine them into frames and in
-//! whatever order. A frame that fits into the current segment reduces the segment's free end and
-//! `claimed` by the same amount. If a frame does not fit there, `piece` is the size of a spare
-//! segment, which has room for all claims, and the frame begins that segment.
+//! free part of the log: the free end of the current segment, or one spare segment. Reservations
+//! keep `claimed` at most `piece`. So all reserved rooms fit, however appends combine them into
+//! frames and in whatever order:
 //!
-//! To reserve, a thread adds its claim to `claimed` and then compares `claimed` with `piece`. An
-//! append stores the smaller piece before it removes its claim. Therefore a reservation after the
-//! removal sees the smaller piece, and a reservation before the removal counts the bytes that the
-//! append uses. In both cases the reservation succeeds only if its room is left after all other
-//! claims were used.
+//! - A frame that fits into the current segment reduces the segment's free end by the frame's size,
+//!   and `claimed` by at least as much.
+//! - If a frame does not fit there, `piece` is the size of a spare segment. This segment has room
+//!   for all claims, and the frame begins it.
+//!
+//! To reserve, a thread adds its claim to `claimed` and then compares `claimed` with `piece`. If
+//! `claimed` is larger, the thread removes its claim and the reservation fails. An append first
+//! stores the new, smaller `piece`, and then removes its claim from `claimed`. So a reservation
+//! that does not see the append's claim any more sees the smaller `piece`. A reservation that still
+//! sees the claim counts the bytes that the append has used. In both cases the reservation succeeds
+//! only if its room is left after all other claims are used.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 

@@ -12,34 +12,37 @@
 //!   8  format       u32 4
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
-//!  24  generation   u64 the opening that wrote it (PLOG-5)
-//!  32  fence        u64 meaning is the user's: written at the opening that began the generation
-//!  40  end segment  u64 where the opening that began the generation found the end of the log
-//!  48  end offset   u64   (both 0: it found no frame)
-//!  56  secret       u64 a random number of the opening that wrote it
+//!  24  generation   u64 the number of the opening that wrote this segment (PLOG-5)
+//!  32  fence        u64 a number that the log's user gave to this opening; the log only stores it
+//!  40  end segment  u64 where this opening found the end of the log: the segment's number,
+//!  48  end offset   u64   and the offset in its file (both 0 if it found no frame)
+//!  56  secret       u64 a random number of this opening
 //!  64  crc          u32 of bytes 0..64
 //!      zero up to 4096
 //! frame, at every multiple of 8 from 4096 on
 //!   0  length       u32 payload bytes, never 0; 0xFFFFFFFF seals the segment: nothing follows
 //!   4  crc          u32 of the payload
 //!   8  durable      u64 bytes of this segment that were durable when the frame was written
-//!  16  tag          u32 crc of bytes 0..4 of the secret, generation and sequence (each u64)
-//!  20  head crc     u32 of bytes 4..8 of the secret, generation, sequence, the frame's offset
-//!                   (each u64), and bytes 0..16
+//!  16  tag          u32 crc of: the secret's low half (u32), generation (u64), sequence (u64)
+//!  20  head crc     u32 crc of: the secret's high half (u32), generation (u64), sequence (u64),
+//!                   the frame's offset (u64), and bytes 0..16 of this frame
 //!  24  payload
 //!      zero up to a multiple of 8
 //! ```
 //!
-//! The tag and the head CRC cover the generation, the segment's number and the frame's offset. So a
-//! valid head was written at this place by this generation, and a frame of an earlier use of the
-//! file is not valid. Bytes of a payload are no valid frame either, since no client knows the
-//! secret: the chance to guess it is one in 2^64.
+//! Bytes 0..24 of a frame are its *head*. The tag and the head CRC cover the generation, the
+//! segment's number and the frame's offset. So a valid head was written at this offset by this
+//! generation. The file may have been another segment before: frames of that segment are not valid
+//! in this one. Bytes of a payload are no valid head either, because no client knows the secret:
+//! the chance to guess it is one in 2^64.
 //!
-//! A frame that cannot be read is a torn tail, or it is damage if a later write proves that the
-//! frame was durable. Three writes are such a proof: a later frame of the segment whose `durable`
-//! is above the frame's offset; a frame of the same generation in a later segment, because a
-//! segment is sealed and synced before the next one is written; and the header of a later
-//! generation that states an end of the log past the frame.
+//! A frame that cannot be read is damage if a later write proves that the frame was durable.
+//! Otherwise it is a torn tail (PLOG-3). There are three such proofs:
+//!
+//! - a later frame of the segment whose `durable` is above the frame's offset;
+//! - a frame of the same generation in a later segment, because a segment is sealed and synced
+//!   before the next one is written;
+//! - the header of a later generation that states an end of the log past the frame.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

@@ -10,10 +10,10 @@
 //! - **IO-QUEUE-1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with
 //!   its tag and its buffer.
 //! - **IO-QUEUE-2.** Operations are not ordered, neither among each other nor with other calls on
-//!   their files. A write *is written*, in the sense of DISK-1 to DISK-3, when the queue has
-//!   returned it: writes returned before a [`crate::File::sync`] began survive a crash. Until the
-//!   queue has returned the write, any set of its sectors may have been written, and the file may
-//!   have grown or not.
+//!   their files. A write *is written*, in the sense of DISK-1 to DISK-3, once the queue has
+//!   returned it. So a [`crate::File::sync`] that begins after the return makes the write durable.
+//!   Until the return, any set of the write's sectors may have been written, and the file may have
+//!   grown or not.
 //! - **IO-QUEUE-3.** An operation completes in full or fails. If the system executes only a part of
 //!   it, the queue submits the rest. A read beyond the end of its file fails.
 //! - **IO-QUEUE-4.** A failure concerns one operation only. The queue returns its buffer too. The
@@ -27,32 +27,41 @@
 //! - **IO-QUEUE-7.** A queue that bypasses the cache ([`Cache::Bypass`]), a queue that does not,
 //!   and the file itself return and store the same bytes, once the queue has returned its writes;
 //!   all three may be used for one file.
-//! - **IO-QUEUE-8.** The queues of a process that has ended execute no more operations once another
-//!   process holds the folder's lock ([`crate::Disk::lock`]): the disk makes the other process wait
-//!   for the lock until then. Of the writes that were in flight any set of sectors is written, as
-//!   in IO-QUEUE-2. If a process drops a folder's lock before a queue that wrote into the folder,
-//!   the lock becomes free when that queue is dropped.
+//! - **IO-QUEUE-8.** A process that has ended may leave operations of its queues in flight. None of
+//!   them is executed once another process holds the folder's lock ([`crate::Disk::lock`]): the
+//!   disk makes the other process wait for the lock until they have ended. Of each write that was
+//!   in flight, any set of sectors is written, as in IO-QUEUE-2. If a process drops a folder's lock
+//!   before it drops a queue that wrote into the folder, the lock becomes free when that queue is
+//!   dropped.
 //! - **IO-QUEUE-9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it
 //!   knows of one. A caller receives all operations if it calls `try_wait` until that returns none,
 //!   after each submission and whenever the queue's descriptor ([`IoQueue::descriptor`]) becomes
 //!   readable.
-//! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back submitted
-//!   operations, and the remaining parts of others, until [`IoQueue::submit`] or [`IoQueue::wait`];
-//!   its caller must call one of them. Once `submit` has returned `true`, nothing is held back.
+//! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back operations. If the
+//!   system has executed a part of an operation, it may hold back the rest. It holds them back
+//!   until [`IoQueue::submit`] or [`IoQueue::wait`], and its caller must call one of them. Once
+//!   `submit` has returned `true`, nothing is held back.
 //!
-//! The caller's part: files belong to the queue's disk; no operation is empty; a write begins at a
-//! multiple of [`ALIGN`], and its length is a multiple of [`ALIGN`] ([`AlignedBuffer::pad`]);
-//! nothing is submitted to a full queue. A violation panics. While a write is in flight, no other
-//! call may access its range: the bytes that are read or stored there would be undefined.
+//! The caller's part, of which each violation panics:
+//!
+//! - Files belong to the queue's disk.
+//! - No operation is empty.
+//! - A write begins at a multiple of [`ALIGN`], and its length is a multiple of [`ALIGN`]
+//!   ([`AlignedBuffer::pad`]).
+//! - Nothing is submitted to a full queue.
+//!
+//! While a write is in flight, no other call may access its range. The queue does not check this:
+//! the bytes that are read or stored there would be undefined.
 //!
 //! # Past the page cache
 //!
-//! A compaction reads its input once. Readers later read parts of its output, through the
-//! database's own cache. In the page cache, input and output would only evict other pages, and cost
-//! a copy. So [`Cache::Bypass`] transfers directly between the device and the buffer (`O_DIRECT`).
-//! The rest of the contract is the same. A read may begin and end anywhere: the queue widens it to
-//! whole pages of the file, for which the buffer has room. A write still has to be synced, for the
-//! device's own cache and for the file system's metadata.
+//! A compaction reads its input once. Its output is read later in small parts, through the
+//! database's own cache. In the system's page cache, input and output would only evict other pages,
+//! and each transfer would cost a copy. So [`Cache::Bypass`] transfers directly between the device
+//! and the buffer (`O_DIRECT`). The rest of the contract is the same. A read may begin and end
+//! anywhere: the queue widens the read to whole pages of the file, and the buffer has room for
+//! these. A write still has to be synced, for the device's own cache and for the file system's
+//! metadata.
 //!
 //! The same file is also read and written through the page cache: by point reads, and by readahead
 //! into adjacent bytes. This relies on the behaviour of Linux. A direct read first writes back the
@@ -61,9 +70,9 @@
 //! flight, and is gone when the queue returns that write. This would not hold for a memory-mapped
 //! file, and Spillway maps none.
 //!
-//! If a file system refuses direct transfers, or one of them, they go through the page cache, and
-//! the queue asks the system to drop the pages afterwards. The system drops clean pages and begins
-//! to write the others, so some stay for a while.
+//! A file system may refuse direct transfers, all or some. A refused transfer goes through the page
+//! cache, and the queue then asks the system to drop the transfer's pages. The system drops clean
+//! pages at once. It begins to write dirty pages, so these stay for a while.
 //!
 //! # Overlapping reads, merge and writes
 //!

@@ -4,33 +4,38 @@
 //!
 //! - **Kill.** The process ends ([`SimDisk::kill`]). Its handles fail from then on, and its locks
 //!   are free; its writes stay readable, synced or not (DISK-1).
-//! - **Crash.** The machine stops ([`SimDisk::crash`]). Each file keeps its content at its last
-//!   sync. Of later writes, a seeded choice keeps or loses each 512-byte sector independently. If
-//!   the file has grown since, all, none or a part of the growth is kept; a truncation is kept or
-//!   undone. Of the creations, renames and removals in a folder since its last sync, a seeded
-//!   choice keeps the earliest few, for each folder independently (DISK-3, DISK-4). Until
-//!   [`SimDisk::restart`] every operation fails, and handles opened before fail for ever.
+//! - **Crash.** The machine stops ([`SimDisk::crash`]). Until [`SimDisk::restart`] every operation
+//!   fails, and handles opened before fail for ever.
+//!   - *Content.* Each file keeps its content at its last sync. Of later writes, a seeded choice
+//!     keeps or loses each 512-byte sector independently (DISK-3).
+//!   - *Length.* If the file has grown since its last sync, all, none or a part of the growth is
+//!     kept. A truncation is kept or undone.
+//!   - *Names.* Of the creations, renames and removals in a folder since its last sync, a seeded
+//!     choice keeps the earliest few, for each folder independently (DISK-4).
 //! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order in
 //!   which they are issued. Any of them can be made to fail: with an I/O error before it has any
 //!   effect, with an I/O error after half of a write, with a full disk, or with a crash.
 //!   `write_and_sync` is two operations, and makes only its own bytes durable.
-//! - **Failed sync.** A seeded choice of the unsynced sectors reaches the platter. All unsynced
-//!   sectors count as clean from then on: a later sync that succeeds does not bring the others to
-//!   the platter, as on Linux. A seeded choice of their pages leaves the cache, and is then read
-//!   from the platter; the other pages are read as they were written. Only the call whose sync met
-//!   the failure reports it, even if other threads wrote the lost bytes; later syncs of the file
-//!   succeed (DISK-5).
-//! - **Full disk.** With a capacity set, growth past it fails with
-//!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
+//! - **Failed sync.** A seeded choice of the file's unsynced sectors reaches the platter. As on
+//!   Linux, all unsynced sectors count as synced from then on: a later sync that succeeds does not
+//!   bring the other sectors to the platter. Of the pages with unsynced sectors, a seeded choice
+//!   leaves the cache. A later read returns such a page as it is on the platter, and the other
+//!   pages as they were written. Only the call whose sync failed reports the failure, even if other
+//!   threads wrote the lost bytes. Later syncs of the file succeed (DISK-5).
+//! - **Full disk.** With a capacity set, growth past it fails with [`ErrorKind::DiskFull`]; space
+//!   that was allocated can always be overwritten.
 //! - **In flight.** An operation of a queue ([`crate::queue`]) takes effect atomically, at a seeded
-//!   time between its submission and its return, and independent of earlier submissions; the queue
-//!   returns operations in any order. A write is numbered at its submission, and meets the fault
-//!   that is planned for its number then: a crash stops the machine before this write, while all
-//!   others are in flight. The queue reports a failure when it returns the write, and a full disk
-//!   is met when the write takes effect.
-//! - **In flight at a crash or a kill.** Each write in flight has taken effect, has not, or has for
-//!   a seeded choice of its sectors, with the length that these need. The queues return all of them
-//!   with an error. At a crash they count as writes that were not synced.
+//!   time between its submission and its return. The order in which operations take effect, and the
+//!   order in which the queue returns them, do not depend on the order of their submissions.
+//!
+//!   A write gets its number at its submission, and with it the fault that is planned for this
+//!   number. If the fault is a crash, the machine stops at the submission of this write, while
+//!   earlier operations are still in flight. The queue reports any other failure when it returns
+//!   the write. Whether the disk is full is checked when the write takes effect.
+//! - **In flight at a crash or a kill.** Each write in flight has taken effect, has not, or has
+//!   taken effect for a seeded choice of its sectors only. The file then has at least the length
+//!   that the written sectors need. The queues return all of these writes with an error. At a crash
+//!   they count as writes that were not synced.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test chooses. Such reads need the device, so `read_now` does not serve them
 //!   (DISK-8).
