@@ -8,10 +8,11 @@
 //!
 //! - **WATCH-1 (fixed part).** The first [`FIXED_BYTES`] of resident memory beyond the charges are
 //!   not charged: code, stacks and small allocations take that much with any budget.
-//! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
-//!   first asks the allocator to return free memory to the system. It then charges only the
-//!   resident memory that still exceeds the charges. While the watch has a charge, it does the same
-//!   when another user needs memory ([`GiveWay`]).
+//! - **WATCH-2 (free memory first).** If the watch's charge would leave less than a quarter of the
+//!   budget, the watch first asks the allocator to return free memory to the system. It then
+//!   charges only the resident memory that still exceeds the charges. If another user needs memory
+//!   while the watch has a charge, the watch also asks the allocator, at most once in
+//!   [`RELEASE_INTERVAL`], and reduces its charge accordingly ([`GiveWay`]).
 //! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. So a process whose
 //!   uncharged memory grows beyond that still serves requests.
 //!

@@ -9,19 +9,25 @@
 //!   at least a sixteenth of a log segment, and at most a whole one.
 //! - **RESERVE-2 (for whom).** While the reserve is not whole, the log accepts only commits that
 //!   free space, and the note that precedes a cut of the log. Other commits fail with
-//!   [`ErrorKind::DiskFull`], so that they cannot use the reserve up.
-//! - **RESERVE-3 (in parts).** The reserve is given in eighths. Each time the log has no room for a
-//!   commit that frees space, one eighth is given. An engine whose memory is full, and which cannot
-//!   write it to the full disk, accepts such a commit nevertheless, if eighths that cover the
-//!   commit's bytes can be given. The last quarter is for commits that drop tables, which free
-//!   space and write little.
-//! - **RESERVE-4 (made whole).** Each later commit first tries to make the reserve whole again,
-//!   unless an engine still needs the parts that it was given. The attempt succeeds if the file
-//!   system has the space for all missing parts.
+//!   [`ErrorKind::DiskFull`]. Otherwise they would use up the space that was cut off the file.
+//! - **RESERVE-3 (in parts).** The reserve is given to the file system in eighths. A commit that
+//!   frees space is given eighths in two cases:
+//!   - *The log has no room for the commit.* One eighth is given at a time, until the log has room.
+//!   - *An engine has no memory for the commit, and cannot free memory because the disk is full.*
+//!     Eighths are given until they cover the commit's bytes. The engine then accepts the commit,
+//!     because it can flush as many bytes into the given space.
+//!
+//!   The last quarter of the reserve is only for commits that drop tables, and for the note of a
+//!   cut. Both free space and write little.
+//! - **RESERVE-4 (made whole).** Each commit after one that met a full disk first tries to make the
+//!   reserve whole again. The attempt succeeds if the file system has the space for all missing
+//!   parts. In the time of RESERVE-5 there is no attempt while an engine still finds the disk full:
+//!   the engine may need the given space to free more.
 //! - **RESERVE-5 (hope).** Background work returns space to the file system some time after the
-//!   commit that frees it. For [`HOPE`] after such a commit, and after an opening on a full disk,
-//!   other commits wait for the space instead of failing, and an engine that meets the full disk
-//!   receives parts of the reserve.
+//!   commit that frees it. So there is a time of [`HOPE`] after each commit that frees space on a
+//!   full disk, after each commit that drops a table, and after an opening on a full disk. In this
+//!   time, commits that find the disk full wait for the space instead of failing. If an engine's
+//!   background work finds the disk full, it is given eighths too.
 //! - **RESERVE-6 (no harm).** The file stores no data but its own size. If the file is lost, or
 //!   cannot be made, read or cut, the database works without a reserve.
 //!

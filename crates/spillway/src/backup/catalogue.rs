@@ -4,18 +4,20 @@
 //! bytes (4 bytes). Between these, little-endian:
 //!
 //! ```text
-//! number u64, identity of the database 16, milliseconds of the wall clock u64
-//! persisted u64    commits up to here are in the extents and the memory engine's files
-//! through u64      commits up to here are in the backup
-//! log              bytes u64, CRC32C u32, commits u64
-//! segment bytes    u64, of the database's log
-//! new              extents u64, bytes u64: the extents that this backup copied; the bytes of these
-//!                  and of the memory engine's files that it copied
+//! number           u64, of the backup
+//! identity         16 bytes, of the database
+//! taken            u64, when the backup began: milliseconds of the wall clock since 1970
+//! persisted        u64, the CSN up to which the copied files of both engines have all commits
+//! through          u64, the CSN up to which the backup has all commits
+//! log              bytes u64, CRC32C u32, commits u64, of the backup's file of commits
+//! segment bytes    u64, the size of a segment of the database's log
+//! new extents      u64, the number of extents that this backup copied
+//! new bytes        u64, of these extents, and of the memory engine's files that this backup copied
 //! version          length u32, text: the version of Spillway that wrote the backup
-//! manifest         length u64, bytes: the tiered engine's manifest of these extents, with the
-//!                  CRC32C of each
-//! memory files     count u32, then of each: u8 1 of the log's folder, 0 of the memory engine's;
-//!                  name (length varint, text); bytes u64; CRC32C u32
+//! manifest         length u64, bytes: the tiered engine's manifest, which names all extents of the
+//!                  backup, with the CRC32C of each
+//! memory files     count u32, then of each: folder u8 (0: the memory engine's, 1: the log's), name
+//!                  (length varint, text), bytes u64, CRC32C u32
 //! ```
 
 #[cfg(test)]

@@ -28,18 +28,24 @@
 //! # Guarantees
 //!
 //! - **LOCK-1 (coverage).** A range covers the keys of one table from its start (inclusive) to its
-//!   end (exclusive), in one mode, except the keys that it leaves out. A fold replaces all row
-//!   locks that the owner has in the span, except locks on keys that the range leaves out, locks
-//!   that others wait for, and locks in a stronger mode. An owner has at most [`SPANS_PER_TABLE`]
-//!   spans for each table and mode and [`SPANS_MAX`] in all. A fold joins a new span with the spans
-//!   that it overlaps, and with an adjacent span if one more would exceed a limit. An owner holds a
-//!   range until its transaction ends.
+//!   end (exclusive), in one mode, except the keys that it leaves out. An owner holds a range until
+//!   its transaction ends.
+//!   - *What a fold replaces:* the row locks that the owner has in the span. These stay row locks:
+//!     locks on keys that the range leaves out, locks that others wait for, and locks in a stronger
+//!     mode.
+//!   - *How many spans:* an owner has at most [`SPANS_PER_TABLE`] spans for each table and mode,
+//!     and [`SPANS_MAX`] in all. A fold joins a new span with each of the owner's spans that
+//!     overlaps it or adjoins it. If a limit would still be exceeded, the fold also joins the new
+//!     span with the nearest of the owner's spans for the same table and mode. If there is none,
+//!     the row locks stay.
 //! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
 //!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
-//!   not check ranges. If a key has no line, a request that conflicts with ranges creates the line.
-//!   The owners of the ranges are its holders. The request then waits in the line as for any row
-//!   lock, with the order of arrival, the deadlock search, timeouts and wakers. NOWAIT and SKIP
-//!   LOCKED create no line.
+//!   not check ranges.
+//!
+//!   If a key has no line, a request that conflicts with ranges creates a line, whose holders are
+//!   the owners of these ranges. The request then waits in the line as for any row lock, with the
+//!   order of arrival, the deadlock search, timeouts and wakers. A request with NOWAIT or SKIP
+//!   LOCKED creates no line.
 //! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only if both are shared.
 //!   A fold takes the parts of its span that conflict with no other owner's range. It leaves out
 //!   each key that another owner holds, or waits for, in a conflicting mode. If the folding owner
@@ -57,9 +63,9 @@
 //!   wakes the waiters to which it has granted locks. An owner without ranges visits only the
 //!   shards of its keys.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
-//!   The owner's transaction charges these bytes to the budget before each request. From a
-//!   threshold on, the transaction folds. If neither the charge nor a fold makes room, the
-//!   transaction refuses the request (`transaction::lock_memory`).
+//!   The owner's transaction charges these bytes to the budget before each request for a lock. From
+//!   a threshold on, the transaction folds its row locks. If neither the charge nor a fold makes
+//!   room, the request fails (`transaction::lock_memory`).
 
 use rustc_hash::FxHashMap;
 use spillway_base::TableId;

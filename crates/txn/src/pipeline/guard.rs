@@ -1,10 +1,14 @@
 //! Stops the database when a thread panics in the middle of a commit (PIPE-4).
 //!
-//! Such a panic may leave a place that is reserved and never filled, which blocks its lane; a CSN
-//! that is never installed, which blocks the stable CSN; or entries that were taken out of a queue
-//! and not written, which would be lost silently. None of these can be repaired, because later
-//! commits already have larger CSNs. So the database stops writes and reports why, as it does when
-//! the log fails (decision 006). The next opening recovers.
+//! Such a panic may leave one of these behind:
+//!
+//! - a place in a lane's queue that is reserved and never filled, which blocks the lane;
+//! - a CSN whose commit is never installed, which blocks the stable CSN;
+//! - commits that were taken out of a queue and not written, which would be lost silently.
+//!
+//! None of these can be repaired, because later commits already have larger CSNs. So the database
+//! stops writes and reports why, as it does when the log fails (decision 006). The next opening
+//! recovers the database from the log.
 
 use spillway_base::{Error, ErrorKind};
 

@@ -11,11 +11,11 @@
 //! 2. **Installing**: the committing thread installs its own batch in the engines, then releases
 //!    its row locks (decision 003). Any number of threads install at once.
 //! 3. **Log flushing** ([`Lane::flush`]): one thread at a time *leads* a lane: the first one that
-//!    needs a commit of the lane to be durable. It takes all commits out of the queue, computes
-//!    their checksum, and writes and syncs them as one frame. Commits that arrive meanwhile are the
-//!    next frame, so frames grow with the load (group commit). An idle lane adds no wait: a single
-//!    writer's commit is one write-and-sync on the writer's own thread. A thread that only needs
-//!    room in the queue writes the queued commits without a sync ([`Lane::write`]).
+//!    needs a commit of the lane to be durable. The leader takes all commits out of the queue,
+//!    computes their checksum, and writes and syncs them as one frame. Commits that arrive
+//!    meanwhile are the next frame, so frames grow with the load (group commit). An idle lane adds
+//!    no wait: a single writer's commit is one write-and-sync on the writer's own thread. A thread
+//!    that only needs room in the queue writes the queued commits without a sync ([`Lane::write`]).
 //! 4. **Commit**: when a log flush or an install advances the stable CSN, the commits up to the new
 //!    stable CSN are acknowledged.
 //!
@@ -76,19 +76,20 @@
 //!
 //! - **PIPE-1 (close).** Once [`Pipeline::close`] has returned without an error, no commit gets a
 //!   CSN, and every commit that has one is durable. `close` closes the gate, and then flushes every
-//!   place that was reserved before: the owner of such a place may have found the gate open, and
-//!   may take its CSN after the gate was closed.
+//!   place that was reserved before. The owner of such a place may have found the gate open before
+//!   it was closed, and may take its CSN afterwards.
 //! - **PIPE-2 (turns).** A thread takes a lane's lock only as a [`Turn`], whether it flushes or
 //!   not.
-//! - **PIPE-3 (cut).** A cut chooses the segments to remove before it writes the note, and removes
-//!   no others. A commit that is written meanwhile may move its lane to a new segment. The old
-//!   segment is then full, but this cut does not remove it. The next cut does, with a note of its
-//!   own.
+//! - **PIPE-3 (cut).** A cut of the log (`truncation`) chooses the segments to remove, then writes
+//!   a note with the CSN up to which the engines' files have all commits, and then removes the
+//!   chosen segments and no others. A commit that is written meanwhile may move its lane to a new
+//!   segment. The old segment is then full, but this cut does not remove it, even if the note
+//!   covers all of its commits. The next cut does, with a note of its own.
 //! - **PIPE-4 (panic).** If a thread panics between the reservation of a place and the end of its
-//!   install, or during a turn, the database stops: [`Pipeline::health`] returns the reason, every
-//!   commit above the stable CSN resolves to that reason, and nothing more is written to the log.
-//!   Threads that wait for installs return. If a callback for one commit panics, the callbacks of
-//!   the other commits are still called.
+//!   install, or during a turn, the database stops. [`Pipeline::health`] then returns the reason,
+//!   every commit above the stable CSN resolves to that reason, and nothing more is written to the
+//!   log. Threads that wait for installs return. If a callback for one commit panics, the callbacks
+//!   of the other commits are still called.
 
 mod flusher;
 mod gate;

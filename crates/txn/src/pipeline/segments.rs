@@ -1,4 +1,6 @@
-//! The segments of a lane's log, and the newest commits in each.
+//! The segments of a lane's log. For each segment, the largest CSN of its commits, and the largest
+//! for each engine: a cut of the log compares them with the CSNs up to which the engines' files
+//! have all commits.
 
 use std::collections::VecDeque;
 

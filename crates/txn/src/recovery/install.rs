@@ -4,23 +4,24 @@
 //! A thread repeatedly takes the next few commits that no thread has taken. This is the cheapest
 //! way: nothing is sorted.
 //!
-//! If some keys are written many times, the writes are partitioned by key. A thread takes one range
-//! of keys at a time, and sorts the writes in it by key and CSN. So no two threads install the same
-//! key, and the versions of a key arrive in CSN order, each at the front of the key's list of
-//! versions. In the order of the log, a thread with older versions of such a key would walk past
-//! all newer versions in the list, once for each version.
+//! If some keys are written many times, the writes are partitioned into ranges of keys. A thread
+//! takes one range at a time, and sorts the range's writes by key and CSN. So no two threads
+//! install the same key, and the versions of a key arrive in CSN order, each at the front of the
+//! key's list of versions. In the order of the log, versions of such a key arrive out of order,
+//! because several threads install them. A thread with an older version would then have to walk
+//! past all newer versions in the list.
 //!
-//! With partitioned writes, only the last version of each key is installed, as far as that is safe.
-//! No transaction reads before the opening ends, so an older version is needed only if the last one
-//! is lost in another crash. So an older version is left out only if the last one is in a commit
-//! that is known to have been durable. Commits that are not known to have been durable are
-//! installed in full: an engine may write some of them to its files, and a crash may still lose the
-//! others.
+//! With partitioned writes, a version is left out if a later version of its key is in a commit that
+//! is known to have been durable. No transaction reads before the opening ends, so the older
+//! version would be needed only if another crash lost the later one. A commit that was durable is
+//! not lost. Commits that are not known to have been durable replace no older version: an engine
+//! may write some of these commits to its files, and a crash may still lose the others.
 //!
-//! Two designs were rejected. If every window is partitioned, the install takes a quarter longer
-//! when no key is written often, although memtables are then filled in key order. If a window in
-//! log order is divided into one large share for each thread, the versions of a key arrive far out
-//! of order, and the install of a key that is written often takes quadratic time.
+//! Two designs were rejected. In the first, every window is partitioned. If no key is written
+//! often, its install takes a quarter longer than in the order of the log, although memtables are
+//! then filled in key order. In the second, a window in log order is divided into one large share
+//! for each thread. The versions of a key then arrive far out of order, and the install of a key
+//! that is written often takes quadratic time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};

@@ -1,14 +1,14 @@
 //! Restores the CSN order of the commits of all lanes.
 //!
-//! The commits of a piece of a lane's log, sorted by CSN, are a *run*. The next window is the
-//! longest prefix of CSNs without a gap over all runs, up to a limit of memory. It is found without
-//! a merge of the runs: the CSNs from the last window up to a bound have no gap if the runs have as
-//! many commits there as there are CSNs, and a binary search in each run counts the run's commits.
-//! The window consists of one slice of each run, so threads can install different slices in
-//! parallel.
+//! The commits of a piece of a lane's log, sorted by CSN, are a *run*. Each CSN is in at most one
+//! run. The next window is the longest prefix of CSNs without a gap over all runs, up to a limit of
+//! memory. It is found without a merge of the runs. Take the CSNs after the last window up to some
+//! bound. They have no gap if the runs have as many commits in this interval as it has CSNs. A
+//! binary search in each run counts the run's commits there. The window consists of one slice of
+//! each run, so threads can install different slices in parallel.
 //!
-//! Rejected: a merge of the runs, commit by commit. It ran on one thread, and took a third of an
-//! opening's time.
+//! Rejected: a merge of the runs, commit by commit. A merge runs on one thread, and took a third of
+//! an opening's time.
 
 use std::ops::Range;
 use std::path::Path;

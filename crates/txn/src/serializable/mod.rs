@@ -11,20 +11,25 @@
 //! # Guarantees
 //!
 //! - **SSI-1 (outcomes are reads).** Everything that a client learns about rows is noted as a read
-//!   at the snapshot, whether or not a row exists: values of gets and scans; whether a key existed
-//!   for a locking read, an insertion ([`ErrorKind::DuplicateKey`] or not, even one that a
-//!   savepoint undoes), a change or a deletion; the rows that a change or a deletion by range
-//!   found. If an outcome depends on a row's newest version, the snapshot has that version, or the
-//!   transaction is refused.
-//! - Not noted as reads: a blind `put` or `delete`, which reveals nothing; whether a row is locked
-//!   (NOWAIT, SKIP LOCKED), which concerns no serial order; and that a row is newer than the
-//!   snapshot ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
+//!   at the snapshot, whether or not a row exists:
+//!   - the values that gets and scans return;
+//!   - whether a key existed, if the client learns it from a locking read, a change, a deletion or
+//!     an insertion ([`ErrorKind::DuplicateKey`] or not), even if a savepoint undoes the operation;
+//!   - the rows that a change or a deletion by range found.
+//!
+//!   If an outcome depends on a row's newest version, the snapshot has that version, or the
+//!   transaction is refused. Not noted as reads are:
+//!   - a blind `put` or `delete`, because it reveals nothing;
+//!   - whether a row is locked (NOWAIT, SKIP LOCKED), because that concerns no serial order;
+//!   - that a row is newer than the snapshot ([`ErrorKind::WriteConflict`]), because the
+//!     transaction must then be run again.
 //! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
-//!   charged to the budget while they are kept. A transaction with many notes folds them: of each
-//!   table one range remains for its reads, and one for its writes. If memory is short, it folds
-//!   its notes, and then those of other transactions. A request that still finds no room fails with
-//!   [`ErrorKind::LockTableFull`] and neither reads nor writes. A scan that ends without room has
-//!   returned its rows already, so its transaction may not commit any more.
+//!   charged to the budget while they are kept. A transaction with many notes *folds* them: in each
+//!   table its reads become one range, and its writes become another ([`notes`]). If memory is
+//!   short, a request folds its own transaction's notes, and then those of other transactions. If
+//!   there is still no room, the request fails with [`ErrorKind::LockTableFull`] and neither reads
+//!   nor writes. A scan that ends without room for its note has returned its rows already, so its
+//!   transaction may not commit any more.
 //!
 //! # The range that a scan has read
 //!
@@ -34,11 +39,11 @@
 //! ([`Serializable::read_range`]), and not when it begins: a scan that stops at its first row has
 //! read no more than that row.
 //!
-//! It is early enough to note the range at the end of the scan. The note then finds the
-//! transactions that have already written into the range, because their writes stay noted while the
-//! reader runs. Transactions that write into the range later find the note. If the scan is dropped,
-//! its note can return no error: after a conflict the transaction's next step fails
-//! ([`Serializable::refuse`]).
+//! It is early enough to note the range at the end of the scan. Transactions that have already
+//! written into the range are found then, because their writes stay noted while the reader runs.
+//! Transactions that write into the range later find the scan's note. If the scan is dropped before
+//! its end, no call returns an error for the note: after a conflict the transaction's next step
+//! fails ([`Serializable::refuse`]).
 //!
 //! # Which transactions are tracked, and how long
 //!

@@ -43,20 +43,23 @@
 //! - **SPILL-4 (order).** A key's versions are ordered by CSN, whether they are in the table or in
 //!   overlays. The transaction holds the lock of a row from before it spills the write until after
 //!   N, so no other commit of that key lies between.
-//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned. So no
-//!   engine drops a deletion with a CSN above N from a table
-//!   ([`spillway_base::engine::Found::Nothing`]): the deletion must go on hiding the overlay's row.
-//!   From the start of a recovery until its overlays are attached, a snapshot at CSN 0 is pinned.
+//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned. An
+//!   engine drops a deletion from a table only once every live snapshot sees it
+//!   ([`spillway_base::engine::Found::Nothing`]). So it keeps each deletion with a CSN above N, and
+//!   the deletion goes on hiding the overlay's row of its key. From the start of a recovery until
+//!   its overlays are attached, a snapshot at CSN 0 is pinned.
 //! - **SPILL-6 (no range).** While a table has an overlay, no commit is ordered that deletes a
-//!   range of the table as one operation: such an operation hides the table's versions up to a
-//!   snapshot, and nothing says which rows of the overlay it hides. Such a commit deletes row by
-//!   row instead.
-//! - **SPILL-7 (folding changes nothing).** A fold's commit holds the gate: no other commit takes a
-//!   CSN at the same time. It writes only rows whose newest version is the overlay's own. It
-//!   conflicts with no transaction, because a version that a fold wrote counts as one of CSN N.
-//! - **SPILL-8 (end).** An overlay's record is deleted only once every row is folded, or skipped
-//!   for a newer version, and no transaction reads at a snapshot below the CSNs of these folds and
-//!   newer versions. The pinned snapshot of the overlay is released once that deletion is stable.
+//!   range of the table as one operation. Such an operation hides the table's versions up to a
+//!   snapshot, and nothing says which rows of the overlay it hides. The commit deletes row by row
+//!   instead.
+//! - **SPILL-7 (folding changes nothing).** A fold's commit holds the gate (`pipeline::gate`): no
+//!   other commit takes a CSN at the same time. The fold's commit writes only rows whose newest
+//!   version is the overlay's own. It conflicts with no transaction, because a version that a fold
+//!   wrote counts as one of CSN N.
+//! - **SPILL-8 (end).** Each row of an overlay is folded, or is skipped because it has a newer
+//!   version. The overlay's record is deleted only once this is done for all rows, and no
+//!   transaction reads at a snapshot below the CSNs of the folds and of the newer versions. The
+//!   overlay's pinned snapshot is released once the deletion of the record is stable.
 //!
 //! [`SPILL`]: crate::overlay::SPILL
 

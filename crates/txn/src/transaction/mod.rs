@@ -3,14 +3,16 @@
 //! # Snapshots (decision 012)
 //!
 //! A transaction that reads before it locks takes the stable CSN as its snapshot. A transaction
-//! that locks first takes its snapshot after the lock. That snapshot is no older than the rows that
-//! it has locked, so it includes the writes of the lock's last holder. So the first statement of a
-//! transaction never finds that its snapshot is older than a row which it has just locked.
+//! that locks first takes its snapshot at its first read after that. This snapshot includes every
+//! commit that has released its locks by then, durable or not. So it includes the writes of the
+//! last holder of the first lock, and the row of this lock is never newer than the snapshot. A row
+//! that the transaction locks later may be newer. The snapshot is then moved forward if the
+//! transaction's reads allow it ([`refresh`]).
 //!
-//! Such a snapshot may be above the stable CSN, so the transaction may have read commits that are
-//! not durable. [`Transaction::wait_until_told`] waits until these are durable. A transaction that
-//! writes need not wait for them: its own commit has a larger CSN, and is acknowledged only after
-//! them.
+//! A snapshot that was taken after a lock may be above the stable CSN. So the transaction may have
+//! read commits that are not durable. [`Transaction::wait_until_told`] waits until these commits
+//! are durable. A transaction that writes need not call it: its own commit has a larger CSN, and is
+//! acknowledged only after them.
 //!
 //! The newest version of a locked row is installed, because its writer installed it before it
 //! released the lock. So a change of rows by their keys does not wait until the commits with

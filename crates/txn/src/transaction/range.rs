@@ -2,32 +2,35 @@
 //!
 //! - **RANGE-DELETE-1 (which rows).** A deletion takes the rows that a scan of the range shows:
 //!   those that the snapshot sees, and the transaction's own. If the transaction acts on the newest
-//!   versions, the scan is a scan of rows to lock (NEWEST-2). A row that has changed since is then
-//!   judged by the version that it has once it is locked. A row that another transaction has
-//!   deleted by then is not deleted again.
+//!   versions, the scan is a scan of rows to lock (NEWEST-2). A row that has changed since the scan
+//!   was opened is then judged by the version that the row has once it is locked. If another
+//!   transaction has deleted the row by then, the deletion skips it.
 //! - **RANGE-DELETE-2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`]
 //!   does. If [`Transaction::delete`] would fail for one of the rows, the whole deletion fails.
 //! - **RANGE-DELETE-3 (others' rows).** Rows of other transactions in the range that this
 //!   transaction does not see stay, whether the other transactions commit before or after this one.
 //! - **RANGE-DELETE-4 (own rows).** Rows that the transaction wrote into the range before the
 //!   deletion are deleted. Rows that it writes there afterwards stay.
-//! - **RANGE-DELETE-5 (later writers).** A transaction whose snapshot is older than the commit is
-//!   refused if it would write one of the rows, as if each row had been deleted singly. If the rows
-//!   were deleted as one range, it is also refused if it would write a key between them that had no
-//!   row.
+//! - **RANGE-DELETE-5 (later writers).** Once the deletion has committed, another transaction whose
+//!   snapshot is older than that commit is refused if it would write one of the deleted rows, as if
+//!   each row had been deleted singly. If the rows were deleted as one range, the other transaction
+//!   is also refused if it would write a key between them that had no row.
 //! - **RANGE-DELETE-6 (serializable).** The deletion counts as a read of the range, and as a write
 //!   of each deleted row.
-//! - **RANGE-DELETE-7 (form).** A run of at least [`AT_ONCE_FROM`] deleted rows, with no kept row
-//!   between them, becomes one range operation of the batch. The operation hides everything that
-//!   the snapshot sees between its bounds. It begins right after the kept row that precedes the
-//!   run, or where the range begins, and ends at the next kept row, or where the range ends. If the
-//!   range has no beginning or no end, the operation begins at the first row of the run or ends at
-//!   the last one.
+//! - **RANGE-DELETE-7 (form).** A *run* is a series of deleted rows with no kept row between them.
+//!   A run of at least [`AT_ONCE_FROM`] rows becomes one range operation of the batch. The
+//!   operation hides everything that the snapshot sees between its bounds. It begins right after
+//!   the kept row that precedes the run, or where the range begins, and ends at the next kept row,
+//!   or where the range ends. If the range has no beginning or no end, the operation begins at the
+//!   first row of the run or ends at the last one.
 //!
-//!   The transaction's own rows, rows newer than the snapshot, and shorter runs are deleted row by
-//!   row. After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the number of rows
-//!   that a run must have doubles. A transaction has at most [`RANGES_MAX`] range operations. So
-//!   the cost of installing and reading the operations does not grow with the number of rows.
+//!   These rows are deleted row by row: the rows of shorter runs, the transaction's own rows, rows
+//!   newer than the snapshot, and all rows if the transaction's plain reads are at an older
+//!   snapshot than the scan (NEWEST-4).
+//!
+//!   After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the number of rows that
+//!   a run must have doubles. A transaction has at most [`RANGES_MAX`] range operations. So the
+//!   cost of installing and reading the operations does not grow with the number of rows.
 //! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all writes that it has made, and
 //!   those that its callback `choose` has made in the same transaction. The transaction keeps the
 //!   locks.

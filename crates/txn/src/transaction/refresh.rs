@@ -10,19 +10,24 @@
 //!   the same in the newest state, [`Transaction::refresh`] makes the newest state its snapshot.
 //!   Otherwise it keeps the old snapshot and returns `false`. An operation that would return
 //!   [`spillway_base::ErrorKind::WriteConflict`] first tries a refresh.
-//! - **REFRESH-2 (reads).** The reads are every key that was looked up, whether it existed or not,
-//!   and of each scanned range the part that the scan has passed, or all of it once the scan has
-//!   reported its end. Reads of the transaction's own writes do not count, and neither do reads of
-//!   rows that it has locked: no other transaction can have changed those rows.
-//! - **REFRESH-3 (sameness).** A key is the same in both states if it has no version above the
-//!   snapshot up to the newer state; if it exists in neither state; or if it exists in both, with
-//!   equal bytes or with equal values in the columns that were read
-//!   ([`Transaction::reads_columns`]). A range is the same if it has the same keys in both states,
-//!   and each key is the same.
+//! - **REFRESH-2 (reads).** The reads that are compared are every key that was looked up, whether
+//!   the key existed or not, and the scanned part of each range: the part that the scan has passed,
+//!   or the whole range once the scan has reported its end. Reads of the transaction's own writes
+//!   are not compared, and neither are reads of rows that it has locked: no other transaction can
+//!   have changed those rows.
+//! - **REFRESH-3 (sameness).** The two states are the snapshot and the newest state. A key is the same
+//!   in both in each of these cases:
+//!   - the key has no version above the snapshot;
+//!   - the key exists in neither state;
+//!   - the key exists in both, with equal bytes, or with equal values in the columns that were read
+//!     ([`Transaction::reads_columns`]).
+//!
+//!   A range is the same if it has the same keys in both states, and each key is the same.
 //! - **REFRESH-4 (bounded).** A transaction remembers at most [`READS_MAX`] keys and ranges, in at
 //!   most [`BYTES_MAX`] bytes. The bytes beyond the first [`FREE_BYTES`] are charged to the budget.
 //!   A refresh compares at most [`ROWS_MAX`] rows of ranges. Beyond one of these limits, or if the
-//!   budget has no room, the transaction does not refresh.
+//!   budget has no room, the transaction does not refresh. Nor does it if one of the tables that it
+//!   has read has an overlay ([`crate::spill`]), because a refresh compares without overlays.
 //! - **REFRESH-5 (who).** A transaction refreshes only under REPEATABLE READ, if it may write, does
 //!   not act on the newest versions, and does not keep its snapshot by its options. Under
 //!   SERIALIZABLE dependencies are tracked instead, and the snapshot stays.
