@@ -18,11 +18,11 @@
 //!
 //! # The low watermark
 //!
-//! An engine may need a lower bound of the live snapshots at each update, and a look at all slots
-//! would cost too much there. So the least CSN of an earlier look is stored, the *low watermark*
-//! (HORIZON-3). The thread that advances the stable CSN looks at the slots once in
-//! [`WATERMARK_COMMITS`] CSNs. By HORIZON-2 no snapshot is registered below the least CSN of a look
-//! afterwards, so the stored CSN stays a lower bound.
+//! An engine may need a lower bound of the live snapshots at each update, and reading all slots
+//! would cost too much there. So a collector stores the least CSN that it has found, the *low
+//! watermark* (HORIZON-3). The stored CSN stays a lower bound, because no snapshot is registered
+//! below it afterwards (HORIZON-2). The thread that advances the stable CSN reads all slots, and
+//! stores the least CSN anew, once in [`WATERMARK_COMMITS`] CSNs.
 //!
 //! Rejected: a mutex around an ordered map of snapshots. It is simpler, but every read would take
 //! that mutex, and reads take no other lock that all of them share.

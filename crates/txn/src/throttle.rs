@@ -15,16 +15,19 @@
 //! The debt grows while writers are faster than memtable flushes and compactions, and shrinks while
 //! writers are slower. The rate falls as the debt grows. So on any device the debt settles where
 //! the rate equals that of flushes and compactions. The rate falls exponentially with the debt, so
-//! one rule serves devices whose speeds differ by a factor of a thousand. Rejected: a controller
-//! that measures the rate of flushes and compactions and sets the writers' rate to it. Flushes
-//! finish a whole memtable at a time, so the measured rate would always be out of date.
+//! one rule serves devices whose speeds differ by a factor of a thousand.
 //!
-//! Small commits sleep seldom. Each commit adds its cost to a total that all writers to an engine
-//! owe. A writer that then finds at least [`QUANTUM`] owed sleeps until that time has passed. When
-//! the debt is below [`SLIGHT`] again, the time owed is forgiven.
+//! Rejected: a controller that measures the rate of flushes and compactions and sets the writers'
+//! rate to it. Flushes finish a whole memtable at a time, so the measured rate would always be out
+//! of date.
 //!
-//! Writers sleep after their commit, when they have released their locks, so no transaction waits
-//! for a row because its holder sleeps. The rate depends on the engine's debt only. The compaction
+//! Each commit adds its cost to the time that all writers to an engine owe together, which is at
+//! most [`OWED_MAX`]. If less than [`QUANTUM`] is owed then, the writer does not sleep, so writers
+//! of small commits sleep seldom. Otherwise the writer sleeps until the owed time has passed. Once
+//! the debt is below [`SLIGHT`] again, the owed time is forgiven, and writers that sleep continue.
+//!
+//! A writer sleeps after its commit, when it has released its locks. So no transaction waits for a
+//! row because the row's holder sleeps. The rate depends on the engine's debt only. The compaction
 //! scheduler reads the same figure.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,15 +12,16 @@
 //!   and of the tasks' previous steps only. It depends on no clock, no address, and no choice of
 //!   the operating system.
 //! - **SCHED-2 (random priorities).** The runnable task of the highest priority runs. At some
-//!   scheduling points the running task draws a new priority. The mean distance between these
-//!   points is drawn from the seed (after Burckhardt et al., "A randomized scheduler with
-//!   probabilistic guarantees of finding bugs", ASPLOS 2010), and redrawn at times, because no
-//!   single distance finds all faults. Points at which no other task is runnable do not count for
-//!   the distance: otherwise a background thread that polls while it is alone would use up the
-//!   short distances.
-//! - **SCHED-3 (time).** Time advances only when no task is runnable, to the earliest deadline of a
-//!   sleeping task. A task that spins counts as one that sleeps for a microsecond. A task that is
-//!   to act between the steps of other tasks waits for a number of steps ([`wait_steps`]).
+//!   scheduling points the running task draws a new priority (after Burckhardt et al., "A
+//!   randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010). The mean
+//!   number of scheduling points between two draws is the *distance*. It is drawn from the seed,
+//!   and redrawn at times, because no single distance finds all faults. While only one task is
+//!   runnable, a fixed distance applies and nothing is redrawn. Otherwise a background thread that
+//!   polls while it is alone would use up the time of the short distances.
+//! - **SCHED-3 (time).** Time advances only when no task is runnable: it then advances to the
+//!   earliest deadline of a sleeping task. A task that spins counts as one that sleeps for a
+//!   microsecond. A task can also wait until the other tasks have taken a number of steps
+//!   ([`wait_steps`]).
 //! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
 //!   history fails and reports what each task waits for. A history that exceeds a number of steps
 //!   or of seconds fails likewise.

@@ -20,14 +20,15 @@
 //!   written after everything that it refers to is durable. A backup that ends early, by a crash or
 //!   a full disk, does not damage other backups. The next backup or removal deletes what it has
 //!   left.
-//! - **BACKUP-5 (checked).** The checksum of each frame is verified when the frame is copied, and
-//!   again, together with the checksum of the file, when the backup is verified or restored. Damage
-//!   is reported with its place, and damaged data is never passed on.
+//! - **BACKUP-5 (checked).** The checksums of extents and of log frames are verified when these are
+//!   copied. Verifying a backup, or restoring it, verifies the checksums of everything in the
+//!   backup. Damage is reported with its place, and damaged data is never passed on.
 //! - **BACKUP-6 (removal).** Removing a backup deletes the files that no other backup needs, and
 //!   nothing else.
-//! - **BACKUP-7 (another database).** A restored database is a database of its own. It has another
-//!   identity than its origin, so its backups share no extents with those of its origin: both
-//!   databases give the same numbers to new extents, whose contents differ.
+//! - **BACKUP-7 (another database).** A restored database is a database of its own, with another
+//!   identity than its origin. So its backups share no extents with those of its origin. They must
+//!   not, because after the restore both databases give the same numbers to new extents with
+//!   different contents.
 //! - **BACKUP-8 (no half restored).** A folder whose restore did not finish cannot be opened.
 //! - **BACKUP-9 (apart).** A folder of backups is none of the database's own folders, and neither
 //!   is inside the other.
@@ -50,11 +51,12 @@
 //! ```
 //!
 //! The identity of a database is a random number in the file `backup-identity` in its folder
-//! (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C). The first backup creates it. A copy of the
-//! folder that was made by other means has the same identity. If such a copy is used as a second
-//! database, or replaces the first one, remove `backup-identity` from it. Otherwise a repository
-//! takes the backups of both databases for backups of one, and a backup fails when the repository
-//! has an extent of the same number with another checksum.
+//! (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C). The first backup creates the file.
+//!
+//! A copy of the folder that was made by other means than a backup has the same identity. If such a
+//! copy is used as a second database, or replaces the first one, remove `backup-identity` from the
+//! copy. Otherwise a repository takes the backups of both databases for backups of one. A backup
+//! then fails if the repository has an extent of the same number with another checksum.
 
 mod catalogue;
 mod create;

@@ -65,11 +65,12 @@
 //! - One thread at a time holds a lane's turn, also during the device write. At the end of a turn,
 //!   its holder wakes a thread that needs the next one. So a thread that finds the turn taken may
 //!   sleep, even if the holder does not flush.
-//! - Of a commit's flush and its install, the later one advances the stable CSN. A flush stores the
-//!   durable CSN and then loads the installed CSN. An install stores the installed CSN and then
-//!   loads the durable CSN. Each has a sequentially consistent fence between its store and its
-//!   load, so at least one of them sees both stores. In the same way, of the flushes of two lanes
-//!   at least one sees that both lanes are durable.
+//! - A commit is stable once it is flushed and installed. Of the flush and the install, at least
+//!   one sees that the other has ended, and advances the stable CSN. A flush stores the durable CSN
+//!   and then loads the installed CSN. An install stores the installed CSN and then loads the
+//!   durable CSN. Each has a sequentially consistent fence between its store and its load, so at
+//!   least one of them sees both stores. In the same way, of the flushes of two lanes at least one
+//!   sees that both lanes are durable.
 //! - A commit that drops a table takes its CSN while no other commit does: see [`gate`].
 //!
 //! # Guarantees

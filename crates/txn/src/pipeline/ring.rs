@@ -9,9 +9,12 @@
 //! because the owner needs nothing but processor time to fill the place.
 //!
 //! ```text
-//! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
-//!         word 1   the commit's CSN; the number of words if the place was given up
-//!         word 2   the room in the log that it was admitted with
+//! entry   word 0   0: the place is reserved and not filled yet; else kind (2 bits), engines
+//!                  (4 bits) and payload bytes
+//!                  kind: 1 commit, 2 commit whose batch is too large for the ring and is kept
+//!                  elsewhere, 3 place that was given up
+//!         word 1   of a commit: its CSN; of a place that was given up: its number of words
+//!         word 2   of a commit: the room in the log that was reserved for it
 //!         then the payload, little-endian, filled up with zeros
 //! ```
 //!
@@ -23,9 +26,10 @@
 //! - Outside entries every word is 0, because the taker zeroes the words of the entries that it
 //!   removes. So the first word of a later entry reads as "reserved" until its owner stores it.
 //!
-//! Two designs were rejected. With a mutex around a vector, which is simpler, the commits of a lane
-//! contend for one lock, and each holds it for the time of a copy. A linked queue allocates memory
-//! for each commit, and another thread has to free it.
+//! Two designs were rejected. The first is a mutex around a vector. It is simpler, but the commits
+//! of a lane would contend for one lock, and each would hold the lock while it copies its batch.
+//! The second is a linked queue. It allocates memory for each commit, and another thread has to
+//! free the memory.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineSet};

@@ -15,8 +15,8 @@
 //!   or the whole range once the scan has reported its end. Reads of the transaction's own writes
 //!   are not compared, and neither are reads of rows that it has locked: no other transaction can
 //!   have changed those rows.
-//! - **REFRESH-3 (sameness).** The two states are the snapshot and the newest state. A key is the same
-//!   in both in each of these cases:
+//! - **REFRESH-3 (sameness).** The two states are the snapshot and the newest state. A key is the
+//!   same in both in each of these cases:
 //!   - the key has no version above the snapshot;
 //!   - the key exists in neither state;
 //!   - the key exists in both, with equal bytes, or with equal values in the columns that were read
