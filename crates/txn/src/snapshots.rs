@@ -6,9 +6,11 @@
 //! that no snapshot sees, so a snapshot must be registered before it is used (guarantee HORIZON-2
 //! of [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own and then
 //! loads the stable CSN again. If the stable CSN has passed the CSN that the reader wrote, the
-//! reader writes a newer CSN and repeats. A *collector* is a thread that wants to know the live
-//! snapshots in order to drop versions. It loads the stable CSN first, and the slots afterwards. It
-//! drops no version that a snapshot at that stable CSN, or at a CSN in a slot, sees.
+//! reader writes a newer CSN and repeats.
+//!
+//! A *collector* is a thread that wants to know the live snapshots in order to drop versions. It
+//! loads the stable CSN first, and the slots afterwards. It drops no version that a snapshot at
+//! that stable CSN, or at a CSN in a slot, sees.
 //!
 //! This suffices because the reader and the collector each have a sequentially consistent fence
 //! between their two steps. Let S be the stable CSN that the collector loaded. If the collector's

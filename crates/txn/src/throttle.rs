@@ -3,9 +3,13 @@
 //! An engine's *debt* says how far its memtable flushes and compactions are behind ([`Debt`]): 0 is
 //! no debt, and 1 is the limit. The debt determines a *rate* for all writers to the engine
 //! together. Each commit costs the time that its bytes take at that rate, and writers sleep for
-//! these costs. This follows the 3D XPoint study (decision 008), section V-A. That study found
-//! RocksDB's writers near a stop because each delayed write slept for a fixed time, which had
-//! little to do with the target rate. There are two stages:
+//! these costs.
+//!
+//! This follows the 3D XPoint study (decision 008), section V-A. In that study RocksDB's writers
+//! nearly stopped, because each delayed write slept for a fixed time, which had little to do with
+//! the target rate.
+//!
+//! The rate has two stages:
 //!
 //! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from [`RATE_MAX`], which no writer
 //!   reaches, to [`RATE_MIDDLE`].

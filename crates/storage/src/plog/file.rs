@@ -1,11 +1,13 @@
 //! A plog in segment files.
 //!
-//! Segments are created in advance and filled with zeros, so that a commit's write changes no
-//! metadata of the file system: neither a length nor an extent map has to reach the file system's
-//! journal with it. Allocation without zeros is not enough: the first write to an allocated extent
-//! marks it as written, which is again metadata. For the same reason, and so that a full disk can
-//! do no harm, files of released segments are reused for new ones. [`Plog::prepare`] makes segments
-//! while the writer continues. A reservation waits for a segment only if no room is left.
+//! Segments are created in advance and filled with zeros, so that the write of a commit changes no
+//! metadata of the file system. Otherwise the file's new length, or its new extents, would have to
+//! reach the file system's journal together with the write. Allocation without zeros is not enough:
+//! the first write to an allocated extent marks the extent as written, which is again metadata.
+//!
+//! The files of released segments are reused for new ones. Their metadata need not change either,
+//! and a full disk does not prevent it. [`Plog::prepare`] makes segments while the writer
+//! continues. A reservation waits for a segment only if no room is left.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -32,10 +32,11 @@
 //!
 //! A server has more clients than threads, and many clients may wait for one row. So an owner with
 //! a waker does not block its thread: the owner joins the line, and the request returns
-//! [`ErrorKind::WouldBlock`]. Once the wait is granted, interrupted or timed out, the waker is
-//! called, and the owner has to retry. The thread that grants or interrupts the wait, or that
-//! checks timeouts, calls the waker. It calls the waker at least once for each of these events, and
-//! may call it spuriously. It holds no mutex of the lock table during the call.
+//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait calls the waker, and
+//! holds no mutex of the lock table during the call. The waker is called at least once for each of
+//! these events, and may be called spuriously. The owner then repeats the request, which returns
+//! the outcome of the wait. No waker is called when the wait times out: the owner has to repeat the
+//! request after the timeout.
 //!
 //! # Deadlocks
 //!
@@ -52,15 +53,15 @@
 //! requests that must wait take the mutex.
 //!
 //! A search reads the edges one after another, while other threads release locks and end waits. It
-//! still finds every cycle, because a cycle lasts until one of its waits is given up. A cycle that
-//! the search finds is real, unless one of its waits times out or is cancelled during the search.
-//! The reason is that a transaction releases its locks only when it ends. If the search sees that a
-//! transaction holds a lock, and then that the transaction waits, the transaction still holds that
-//! lock.
+//! still finds every cycle, because a cycle lasts until one of its waits is given up. And a cycle
+//! that the search finds is real, unless one of its waits times out or is cancelled during the
+//! search. The reason is that a transaction releases its locks only when it ends. If the search
+//! sees that a transaction holds a lock, and then that the transaction waits, the transaction has
+//! not ended, so it still holds that lock.
 //!
-//! A granted wait stays published until its thread has woken. The wait then has no edges any more.
-//! The search recognizes such a wait, because the owner of the wait holds the key and does not wait
-//! for an upgrade.
+//! A granted wait stays published until its owner has learned of the grant. Such a wait has no
+//! edges any more. The search recognizes it, because its owner holds the key and does not wait for
+//! an upgrade.
 //!
 //! Lock order: the detector's mutex, then a shard's, then an owner's. No thread holds the mutexes
 //! of two shards at once.

@@ -25,10 +25,12 @@
 //!
 //! A record in state 0 lists no layers. The commit of the transaction overwrites it with a record
 //! in state 1. So the version of that record has the transaction's CSN, and an opening learns the
-//! CSN there. Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has
-//! its position in the list (u64, big-endian) as key, and its bytes as value, without a final byte
-//! 0 or 1. An entry of a set has its bytes as key, and no value. The engine checksums all of these
-//! as it does any table's rows.
+//! CSN there.
+//!
+//! Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has its
+//! position in the list (u64, big-endian) as key, and its bytes as value, without a final byte 0 or
+//! 1. An entry of a set has its bytes as key, and no value. The engine checksums the rows of this
+//! table as it does any table's rows.
 
 mod cursor;
 mod fold_progress;

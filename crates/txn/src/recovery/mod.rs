@@ -23,10 +23,11 @@
 //!
 //! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
 //! this CSN from the frames, each of which states the stable CSN at the time of its write, and from
-//! the fences. A log that ends below this CSN has lost acknowledged commits, so the opening reports
-//! corruption. The opening also reports corruption if the log begins later than the first commit
-//! that the engines' files may lack. Recovery learns that commit from the engines, and from the
-//! note that precedes each cut of the log.
+//! the fences. The opening reports corruption in two cases, because acknowledged commits were lost:
+//!
+//! - The log ends below that CSN.
+//! - The log begins later than the first commit that the engines' files may lack. Recovery learns
+//!   this commit from the engines, and from the note that precedes each cut of the log.
 
 mod install;
 mod memory;

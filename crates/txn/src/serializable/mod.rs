@@ -51,12 +51,12 @@
 //! their reads and writes are not noted. So serializability holds among the transactions that
 //! request it.
 //!
-//! Let a transaction commit at CSN C. Another transaction that is active at that time, or begins
-//! later, is concurrent with it exactly if the other transaction's snapshot is below C. So the
-//! notes of the committed transaction are kept while the stable CSN, or the snapshot of an active
-//! SERIALIZABLE transaction, is below C. After that no later transaction needs them: each registers
-//! with the current stable CSN before it takes its snapshot ([`Serializable::enter`]), and its
-//! snapshot is not below that CSN.
+//! Let a transaction commit at CSN C. A transaction that is active at that time, or begins later,
+//! is concurrent with it exactly if its own snapshot is below C. So the notes of the committed
+//! transaction are kept while the stable CSN, or the snapshot of an active SERIALIZABLE
+//! transaction, is below C. Afterwards no later transaction needs these notes. Each registers with
+//! the current stable CSN before it takes its snapshot ([`Serializable::enter`]), and its snapshot
+//! is not below that CSN.
 
 mod notes;
 

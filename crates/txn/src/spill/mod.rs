@@ -18,13 +18,15 @@
 //! of its own. The job skips a row that another commit has changed since N. When no reader needs
 //! the overlay any more, the job deletes the overlay's rows and its record.
 //!
-//! Two designs were rejected. In the first, the commit logs all writes as one batch, of any size,
-//! and installs it. The stable CSN cannot pass that commit before the install ends, which takes
-//! seconds or minutes for gigabytes, and no later commit is acknowledged meanwhile. In the second,
-//! the transaction writes versions into the table itself that are invisible until it commits, as
-//! RocksDB's WriteUnprepared transactions do. Each read and each compaction would then have to look
-//! up which transaction wrote a version and whether that transaction has committed, and a rollback
-//! would write as much again.
+//! Two designs were rejected:
+//!
+//! - The commit logs all writes as one batch, of any size, and installs it. The stable CSN cannot
+//!   pass that commit before the install ends, which takes seconds or minutes for gigabytes.
+//!   Meanwhile no later commit is acknowledged.
+//! - The transaction writes versions into the table itself that are invisible until it commits, as
+//!   RocksDB's WriteUnprepared transactions do. Each read and each compaction would then have to
+//!   look up which transaction wrote a version, and whether that transaction has committed. A
+//!   rollback would write as much as the transaction has written.
 //!
 //! [`Scratch`] and [`ScratchSet`] use the same table for intermediate results of a statement that
 //! exceed memory.
