@@ -9,7 +9,7 @@
 //! nearly stopped, because each delayed write slept for a fixed time, which had little to do with
 //! the target rate.
 //!
-//! The rate has two stages:
+//! The rate falls in two stages:
 //!
 //! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from [`RATE_MAX`], which no writer
 //!   reaches, to [`RATE_MIDDLE`].

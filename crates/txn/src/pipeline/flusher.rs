@@ -7,11 +7,10 @@
 //! the request set, the flusher has yet to look at the queue, and will find the commit there.
 //!
 //! A commit with a callback is not urgent for the flusher ([`Urgency::Soon`]): an idle thread may
-//! flush it first, and under load some other thread always does. So a flusher that has only such
-//! requests *stands by*. After each delay of [`SOON`] it checks whether other threads have flushed
-//! the commits that were queued at the last check. It flushes only if they have not. The request
-//! stays set while the flusher stands by, so threads that queue more commits need not wake the
-//! flusher.
+//! flush the commit first, and under load some other thread always does. So a flusher that has only
+//! such requests *stands by*. After each delay of [`SOON`] it checks whether other threads have
+//! flushed the commits that were queued at its last check. It flushes only if they have not. While
+//! it stands by, its request stays set, so threads that queue more commits need not wake it.
 
 use std::time::Duration;
 

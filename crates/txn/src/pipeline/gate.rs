@@ -3,8 +3,8 @@
 //!
 //! A commit that drops a table must be the last one of its table: if a commit with a larger CSN
 //! wrote to the table, engines would skip these writes silently. So a commit that drops a table
-//! *holds* the gate. It waits until every commit that has passed the gate has its CSN, and then
-//! takes its own. Commits that arrive meanwhile wait until the gate is released, and are then
+//! *holds* the gate. The holder waits until every commit that has passed the gate has its CSN, and
+//! then takes its own. Commits that arrive meanwhile wait until the gate is released. They are then
 //! refused if they write to the dropped table. The commits of folds and of transactions with
 //! spilled writes hold the gate too ([`crate::spill`], SPILL-6 and SPILL-7).
 //!

@@ -26,12 +26,12 @@
 //!
 //! # Why no place comes late (LOG-READ-10)
 //!
-//! A thread that finds the lock taken does not wait, so the teller must report the thread's commits
+//! A thread that finds `told` locked does not wait, so the teller must report the thread's commits
 //! too. The thread sets a flag (`missed`), and then tries the lock once more. A teller clears the
-//! flag before it reads the stable CSN. After it has released the lock it looks at the flag, and
+//! flag before it reads the stable CSN. After it has released the lock it reads the flag, and
 //! starts another round if the flag is set. Both threads have a sequentially consistent fence
 //! between their two steps: the thread between the flag and the second try, the teller between the
-//! release and the look. One of the two fences comes first:
+//! release and the second read of the flag. One of the two fences comes first:
 //!
 //! - The thread's fence comes first: the teller sees the flag, and starts another round.
 //! - The teller's fence comes first: the thread finds the lock free and becomes the teller, or

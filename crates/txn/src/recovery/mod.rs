@@ -3,8 +3,10 @@
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
 //! commits. It installs them in *windows*. A window has consecutive CSNs, and begins after the last
 //! commit of the previous window. All threads install a window together, in any order, which the
-//! engines allow ([`spillway_base::engine`], E2). The stable CSN advances after each window, so the
-//! engines can flush memtables, and free memory, while recovery still reads the rest.
+//! engines allow ([`spillway_base::engine`], E2). A commit that creates or drops a table, or
+//! deletes a range, is installed alone: after all commits with smaller CSNs and before all with
+//! larger ones (E10). The stable CSN advances after each window, so the engines can flush
+//! memtables, and free memory, while recovery still reads the rest.
 //!
 //! Recovery begins after the largest CSN up to which the files of *every* engine have all commits.
 //! An engine whose files have later commits receives these again, and they change nothing there

@@ -21,13 +21,13 @@
 //!   snapshot, and return the transaction's own writes in place of the snapshot's versions. The
 //!   first plain read takes the snapshot; no change or locking read does.
 //!
-//!   A caller may maintain keys that are derived from rows, such as index entries. If the row that
-//!   a transaction changes is newer than its snapshot, the snapshot's version may have other
-//!   derived keys than the changed row. Plain reads must find the changed row by its own derived
-//!   keys only. So the caller gets the snapshot's version from [`Transaction::get_replaced`],
-//!   deletes the keys derived from it, and writes those of the changed row. The caller does both
-//!   even if another transaction has already done so, because the snapshot does not see that
-//!   transaction's writes.
+//!   A caller may maintain keys that are derived from rows, such as index entries. If a transaction
+//!   changes a row that is newer than the transaction's snapshot, the snapshot's version of the row
+//!   may have other derived keys than the changed row. Plain reads must then find the changed row,
+//!   and only by the keys derived from it. So the caller gets the snapshot's version from
+//!   [`Transaction::get_replaced`], deletes the keys derived from that version, and writes those of
+//!   the changed row. The caller does both even if another transaction has already done so, because
+//!   the snapshot does not see that transaction's writes.
 //!
 //! Rejected: to restart the statement at a newer snapshot when it meets a changed row, as
 //! CockroachDB does under READ COMMITTED. Every statement would then see one state of all rows. But
