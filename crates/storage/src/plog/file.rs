@@ -5,9 +5,10 @@
 //! reach the file system's journal together with the write. Allocation without zeros is not enough:
 //! the first write to an allocated extent marks the extent as written, which is again metadata.
 //!
-//! The files of released segments are reused for new ones. Their metadata need not change either,
-//! and a full disk does not prevent it. [`Plog::prepare`] makes segments while the writer
-//! continues. A reservation waits for a segment only if no room is left.
+//! The file of a released segment is reused for a new one. Its blocks are allocated and written
+//! already, so the new segment needs neither zeros nor free space, and can be made on a full disk.
+//! [`Plog::prepare`] makes segments while the writer continues. A reservation waits for a segment
+//! only if no room is left.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -37,10 +37,10 @@
 //!   knows of one. A caller receives all operations if it calls `try_wait` until that returns none,
 //!   after each submission and whenever the queue's descriptor ([`IoQueue::descriptor`]) becomes
 //!   readable.
-//! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back operations. If the
-//!   system has executed a part of an operation, it may hold back the rest. It holds them back
-//!   until [`IoQueue::submit`] or [`IoQueue::wait`], and its caller must call one of them. Once
-//!   `submit` has returned `true`, nothing is held back.
+//! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back operations, until
+//!   [`IoQueue::submit`] or [`IoQueue::wait`] is called. If the system has executed only a part of
+//!   an operation, the queue may hold back the rest in the same way. The caller of such a queue
+//!   must call one of the two. Once `submit` has returned `true`, nothing is held back.
 //!
 //! The caller's part, of which each violation panics:
 //!
