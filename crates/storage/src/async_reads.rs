@@ -28,10 +28,10 @@
 //!   that the read uses. After [`AsyncReads::finish`] no read is in flight, and none begins.
 //! - **ASYNC-READ-6 (together).** A queue may hold back up to `GATHERED_MAX` reads until
 //!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together. If the
-//!   device has done only a part of a read, the queue may hold back the rest in the same way.
-//!   [`AsyncReads::keeps_some`] returns `true` until `submit` or `end` has found that the system
-//!   accepts all of them. If a thread panics while it completes reads, the next call of `end`
-//!   submits what the queue holds back.
+//!   device has done only a part of a read, the queue may hold back the rest in the same way. While
+//!   a queue holds reads back, and no thread is submitting them, [`AsyncReads::keeps_some`] returns
+//!   `true`. The exception is a panic of a thread that completes reads: `keeps_some` may then
+//!   return `false`, and the next call of `end` submits what the queue holds back.
 //! - **ASYNC-READ-7 (alone).** Queues can be opened for a pool of threads that is sometimes idle.
 //!   Then no read begins while none is in flight and the pool has nothing else to do
 //!   ([`thread::is_quiet`]): the lookup waits for the device itself, which is faster.
