@@ -10,16 +10,18 @@
 //!
 //! A session that kills a statement (the killer) cannot know whether that statement has ended
 //! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are
-//! statements, even phases are the time between them. A killer first sets [`Process::was_asked`],
-//! and then reads the phase. A beginning statement first stores its phase, and then reads
-//! `was_asked`. These accesses are sequentially consistent, so the killer sees the new phase, or
-//! the statement sees the request, or both.
+//! statements, even phases are the times between them. The killer first sets [`Process::was_asked`]
+//! of the session that runs the statement, and then reads that session's phase. A session that
+//! begins a statement first stores its new phase, and then reads `was_asked`. These accesses are
+//! sequentially consistent. So the killer sees the new phase, or the beginning session sees the
+//! request, or both.
 //!
-//! If the killer saw an earlier phase, its request was not meant for the beginning statement. That
-//! statement sees the request, waits until the killer is done, and discards the request.
+//! If the killer saw an earlier phase, its request was not meant for the beginning statement. The
+//! session that begins the statement then sees the request, waits until the killer is done, and
+//! discards the request.
 //!
-//! Rejected: a mutex that every statement and every killer locks. It would cost each statement two
-//! more writes to shared memory.
+//! Rejected: a mutex of each session, which its statements and the killers lock. To lock and unlock
+//! the mutex would be two more writes to shared memory for each statement.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -8,24 +8,30 @@
 //! # Guarantees
 //!
 //! - **COVERING-INDEX-1.** At a statement's snapshot, the index has exactly one entry for each row,
-//!   with the row's values, and no other entries. The transaction that changes a row also writes
-//!   and deletes the row's entries, so a snapshot sees both changes or neither. The same is true of
-//!   the transaction's own reads, before its commit and after a rollback to a savepoint. For an
-//!   index that was built online, ONLINE-BUILD-2 and ONLINE-BUILD-3 (`ddl/online`) guarantee the
-//!   entries, and snapshots from before the build's end cannot read the index (ONLINE-BUILD-7).
+//!   with the row's values, and no other entries. The reason is that the transaction that changes a
+//!   row also writes and deletes the row's entries, and a snapshot sees all writes of a transaction
+//!   or none.
+//!
+//!   The transaction's own reads, before its commit and after a rollback to a savepoint, also see
+//!   one entry for each row. For an index that was built online, ONLINE-BUILD-2 and ONLINE-BUILD-3
+//!   (`ddl/online`) guarantee the entries. Snapshots from before the end of the build cannot read
+//!   such an index (ONLINE-BUILD-7).
 //! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
-//!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
+//!   column's exact value ([`key::is_exact`]). This value is the one that the row has under the
 //!   table's present definition: an ALTER TABLE that would give existing entries another meaning
 //!   rebuilds the index (`ddl/instant`).
 //! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows themselves, even if an
 //!   index covers them.
 //! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds to the transaction's read
-//!   set the index range that it read, but no rows. This is enough. A transaction that inserts or
-//!   deletes a row with an entry in that range, or changes a column of the index, writes an entry
-//!   there. A transaction that changes only other columns of the row writes nothing that was read.
+//!   set the index range that it read, but no rows. The index range is enough to find every
+//!   conflict. A transaction that inserts or deletes a row with an entry in that range writes an
+//!   entry there. So does a transaction that changes a column of the index. A transaction that
+//!   changes only other columns of the row does not change what was read.
 //! - **COVERING-INDEX-5.** A query returns the same rows with and without index-only reads. Without
-//!   ORDER BY, their order may differ.
-//! - **COVERING-INDEX-6.** A query reads an entry once, however many ranges its conditions join by
+//!   ORDER BY, the order of the rows may differ.
+//! - **COVERING-INDEX-6.** A query reads an entry once, even if several of its conditions, joined
+//!   by OR, select that entry: the query converts the ranges of the conditions to disjoint spans
+//!   (`executor/index_ranges`).
 //!   OR: it converts the ranges to disjoint spans (`executor/index_ranges`).
 
 use spillway_types::key::{self, KeyPart};

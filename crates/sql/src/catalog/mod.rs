@@ -1,25 +1,27 @@
 //! The catalog: definitions of databases and tables, and accounts.
 //!
 //! The key space `sys.catalog` stores the catalog. Sessions read an immutable snapshot of the
-//! catalog in memory; each change replaces the whole snapshot. Numbers are u64, little-endian,
-//! except in keys.
+//! catalog in memory; each change replaces the whole snapshot. In values, numbers are u64,
+//! little-endian. In keys, numbers are u32, big-endian.
 //!
 //! | key | value |
 //! |---|---|
-//! | `d/NAME`, `t/DB/NAME` | JSON document of a database, JSON document of a table |
+//! | `d/NAME` | JSON document of a database |
+//! | `t/DB/NAME` | JSON document of a table |
 //! | `u/NAME@HOST` | JSON document of a user; `@` and `%` in the name are `%40` and `%25` |
 //! | `f` | format version of the catalog ([`FORMAT`]) |
-//! | `n`, `nu` | the largest table number, the largest account number |
-//! | `a/` + table number (u32, big-endian) | bound above all AUTO_INCREMENT numbers given so far |
+//! | `n` | the largest table number |
+//! | `nu` | the largest account number |
+//! | `a/` + table number | bound above all AUTO_INCREMENT numbers given so far |
 //! | `b/` + table number | progress of an index build (`ddl/online`), see below |
-//! | `m/` + table number + key of a row | empty value, see below |
+//! | `m/` + table number + key of a row | empty value: the row is a possible duplicate, see below |
 //!
 //! The progress of an index build is one byte, followed by a key. The byte is 1 if the build has
-//! failed and its indexes are to be dropped, and 0 otherwise. A build processes rows in key order;
-//! the key is that of the last row whose entries are written, and is empty if there is none.
+//! failed and its indexes are to be dropped, and 0 otherwise. A build processes rows in key order.
+//! The key is that of the last row whose entries are written, and is empty if there is none.
 //!
-//! A key under `m/` records a possible duplicate: while a unique index was being built, a
-//! transaction gave the row index values that another row may also have.
+//! A key under `m/` names a row that may be a duplicate. While a unique index was being built, a
+//! transaction gave this row index values that another row may also have.
 
 #[cfg(test)]
 mod change_tests;

@@ -25,18 +25,19 @@
 //! - **STORED-ROW-6.** A row of the newest version is read without a map. To recognise such a row,
 //!   a reader compares the row's version with the newest one.
 //! - **STORED-ROW-7.** A compaction that merges a row of an earlier version rewrites the row in the
-//!   newest version ([`Newest`]), unless that makes the row longer. Compactions begin to do so once
-//!   the change of the table is durable. By then no reader uses an earlier definition, because the
-//!   change held the table exclusively. Such a reader would not know the newest version.
-//!
-//!   If a compaction copies a block without decoding it, the block's rows keep their versions, and
-//!   the definition keeps the layouts of these versions. OPTIMIZE TABLE rewrites such rows. When a
-//!   table has rows of many versions, a thread does the same (`session/refreshing`).
+//!   newest version ([`Newest`]), unless that makes the row longer.
+//!   - Compactions begin to do so once the change of the table is durable. By then no reader uses
+//!     an earlier definition, because the change held the table exclusively. A reader with an
+//!     earlier definition would not know the newest version.
+//!   - If a compaction copies a block without decoding it, the block's rows keep their versions,
+//!     and the definition keeps the layouts of these versions.
+//!   - OPTIMIZE TABLE rewrites rows that compactions have not rewritten. When a table has rows of
+//!     many versions, a thread rewrites them (`session/refreshing`).
 //!
 //! Rejected: rows without a version, in which each column keeps one position for ever. The
 //! definition would need no layouts. But every new row would have a position for each column that
-//! was ever dropped. And a reader could not tell a value of a narrower earlier type, which must be
-//! widened, from a value of the present type.
+//! was ever dropped. And if a column was widened, a reader could not tell a value of the earlier,
+//! narrower type, which must be converted, from a value of the present type.
 
 use std::sync::Arc;
 

@@ -21,45 +21,56 @@
 //! # Guarantees
 //!
 //! - **ONLINE-BUILD-1.** After step 1, every transaction that changes a row also changes the row's
-//!   entries in the indexes that are being built. No transaction that uses the earlier definition
-//!   is left: such a transaction holds the table's metadata lock in shared mode until its end, so
-//!   step 1 waits for it.
-//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values. A
-//!   transaction that changes the row, and the pass, write the entry under a lock of the row, with
-//!   the row's newest values. A transaction that changes these values or deletes the row also
-//!   deletes the entry. If the pass has not written that entry yet, the deletion does no harm: the
-//!   pass locks the row later, and so reads the new values.
+//!   entries in the indexes that are being built. No transaction still uses the earlier definition:
+//!   such a transaction would hold the table's metadata lock in shared mode until its end, and step
+//!   1 waits for all shared locks.
+//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values.
+//!   - The pass, or a transaction that changes the row, writes an entry while it holds a lock of
+//!     the row. The entry gets the row's newest values.
+//!   - A transaction that changes these values or deletes the row also deletes the row's old entry.
+//!     If the pass has not reached that row yet, there is no old entry, and the deletion does no
+//!     harm. The pass locks the row later, and so reads the new values.
 //! - **ONLINE-BUILD-3.** Every row with a key up to the recorded progress has its entries. If the
-//!   row existed before step 1, the pass visited it, because the pass reads snapshots from after
-//!   step 1. If the row was inserted or changed later, ONLINE-BUILD-1 applies to it.
-//! - **ONLINE-BUILD-4.** No transaction fails because of a build. A transaction that needs the lock
-//!   of a row waits for at most one transaction of the pass (`pass`, TABLE-PASS-3). It waits for
-//!   the table only while the build has an exclusive moment or waits for it. Writes of entries are
-//!   not checked against snapshots (`store`), so the entries that the pass writes cause no conflict
-//!   in transactions with older snapshots. A transaction may write a duplicate in a new index; the
-//!   build fails if the duplicate still exists when the build checks it.
+//!   row existed before step 1, the pass visited the row, because the pass reads snapshots from
+//!   after step 1. If the row was inserted or changed later, its transaction wrote the entries
+//!   (ONLINE-BUILD-1).
+//! - **ONLINE-BUILD-4.** No transaction fails because of a build.
+//!   - A transaction that needs the lock of a row waits for at most one transaction of the pass
+//!     (`pass`, TABLE-PASS-3).
+//!   - A transaction waits for the table only while the build holds the table exclusively, or waits
+//!     to do so.
+//!   - Writes of entries are not checked against snapshots (`executor/store`). So the entries that
+//!     the pass writes cause no conflict in transactions with older snapshots.
+//!   - A transaction may write a duplicate in a new index. Then the build fails, and not the
+//!     transaction, if the duplicate still exists when the build checks it.
 //! - **ONLINE-BUILD-5.** A transaction of the pass commits the entries of its rows together with
 //!   the progress (TABLE-PASS-4). So after a crash the progress never includes a row without its
 //!   entries. A resumed pass may write an entry that already exists, which changes nothing.
-//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. Suppose that a row gets the
-//!   values of another row after the exclusive moment of step 3. By then the entry of the other row
-//!   exists (ONLINE-BUILD-3), or a transaction that is about to write it holds the lock of these
-//!   values. In both cases the writer of the second row records that row, and step 4 sees the
-//!   record, because it holds the table exclusively and reads the newest state. The search of step
-//!   3 finds all earlier duplicates, because it reads a snapshot from after the exclusive moment.
+//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates.
+//!   - Duplicates from before the exclusive moment of step 3: the search of step 3 finds them,
+//!     because it reads a snapshot from after that moment.
+//!   - Later duplicates: suppose that a transaction gives row B the index values of row A. The
+//!     entry of A exists already (ONLINE-BUILD-3), or the transaction that is about to write this
+//!     entry holds the lock of these values (`executor/store`). The writer of B sees the entry, or
+//!     does not get the lock at once. In both cases the writer records B. Step 4 sees the record,
+//!     because step 4 holds the table exclusively and reads the newest state.
 //! - **ONLINE-BUILD-7.** A statement reads through the index only if its snapshot includes the
-//!   commit of step 4. Such a snapshot has all entries of the index. Other statements use another
-//!   access, or fail with 1412.
+//!   commit of step 4. Such a snapshot has all entries of the index. A statement with an older
+//!   snapshot uses another access, or fails with 1412.
 //! - **ONLINE-BUILD-8.** Every build ends: its indexes become part of the definition, or are
-//!   removed together with their key spaces. They are removed if the statement is killed or fails,
-//!   for example because of a duplicate. If a crash or a shutdown interrupts a build, the next
-//!   opening of the database resumes it. To get the table exclusively, a removal or a resumed build
-//!   makes other sessions queue behind it only for a moment at a time.
+//!   removed together with their key spaces.
+//!   - The indexes are removed if the statement is killed or fails, for example because of a
+//!     duplicate.
+//!   - If a crash or a shutdown interrupts a build, the next opening of the database resumes the
+//!     build.
+//!   - A removal or a resumed build needs the table exclusively for a moment. Its wait for the
+//!     table makes other sessions queue only for a short time at once (`session/metadata`).
 //!
 //! Rejected: InnoDB's method, which reads the rows from one snapshot without locks, records later
-//! changes of rows in a separate log, and applies this log at the end. That log would grow with
-//! everything that is written during the build, and the build would have to hold the table
-//! exclusively while it applies the log's last part.
+//! changes of rows in a separate log, and applies this log at the end. The log would grow with
+//! everything that is written during the build. And the build would have to hold the table
+//! exclusively while it applies the last part of the log; here it holds the table only to check
+//! recorded duplicates and to change the catalog.
 
 use spillway::{LockMode, Transaction};
 use spillway_types::Value;

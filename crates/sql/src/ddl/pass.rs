@@ -4,14 +4,16 @@
 //! # Guarantees
 //!
 //! - **TABLE-PASS-1.** The pass visits every row that existed when the pass began and still exists
-//!   when the pass reaches its key. It may also visit rows that were inserted meanwhile.
+//!   when the pass reaches its key. The pass may also visit rows that were inserted meanwhile.
 //! - **TABLE-PASS-2.** The pass visits a row with its newest values, under a row lock that the pass
 //!   holds until its transaction ends.
-//! - **TABLE-PASS-3.** A pass waits for a row lock only while it holds no other lock. So it cannot
-//!   be part of a deadlock. A transaction that needs the lock of a visited row waits for at most
-//!   one transaction of the pass, whose size is limited in rows, in bytes of these rows and in
-//!   bytes written. If the visitor rewrites a row, the rewrite counts as a change of the row, so it
-//!   may cause a conflict in a transaction with an older snapshot (`ddl/refresh`).
+//! - **TABLE-PASS-3.** Each transaction of the pass is limited in rows, in bytes of these rows and
+//!   in bytes written. So a transaction of a client that needs the lock of a visited row waits for
+//!   at most one transaction of the pass. The pass waits for a row lock only while it holds no
+//!   other lock, so it cannot be part of a deadlock.
+//!
+//!   A visitor that rewrites a row changes the row. So the rewrite may cause a conflict in a
+//!   transaction with an older snapshot (`ddl/refresh`).
 //! - **TABLE-PASS-4.** If a visitor records the progress of the pass, the transaction that commits
 //!   the visitor's writes also commits this record.
 

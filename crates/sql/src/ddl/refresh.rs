@@ -6,34 +6,35 @@
 //! - **ROW-REWRITE-1.** A rewritten row keeps the values that it has when the pass locks it. The
 //!   pass does not change the row's key or index entries.
 //! - **ROW-REWRITE-2.** Once a pass is complete, every row in the newest state has the version that
-//!   the pass writes, or a later one. The pass has rewritten the rows that existed, and every
+//!   the pass writes, or a later one. The pass has rewritten the rows that existed. Every
 //!   transaction that inserted or changed a row meanwhile wrote this version or a later one. If a
 //!   pass is interrupted, the rows that it has rewritten keep the new version.
 //!
 //!   The definition records the completion (`TableDef::fresh_from`) only once all rows are
-//!   persisted in data files. The reason is rows that a compaction has rewritten, which the pass
+//!   persisted in data files. This wait is for rows that a compaction has rewritten, which the pass
 //!   skips: after a crash, recovery may read the earlier form of such a row from the log (E11).
 //!   Tables of the memory engine need no such wait, because only transactions rewrite their rows,
 //!   so the log has the new form.
 //! - **ROW-REWRITE-3.** After a pass, the definition keeps the layouts of earlier versions as long
 //!   as a snapshot from before the end of the pass may read rows of these versions. Such layouts do
-//!   not count towards the limit of versions. If no such snapshot exists any more when a later pass
-//!   ends, that pass removes the layouts. The next opening of the database also removes them,
-//!   because no snapshot exists then.
+//!   not count towards the limit of versions. When a later pass ends, it removes them if no such
+//!   snapshot exists any more. The next opening of the database also removes them, because no
+//!   snapshot exists at an opening.
 //!
-//!   Before layouts are removed, caches drop rows of the removed versions. They may have such rows,
-//!   because a compaction that rewrites a row leaves the row's earlier form in the caches.
+//!   Before layouts are removed, caches drop rows of the removed versions. The caches may have such
+//!   rows, because a compaction that rewrites a row leaves the row's earlier form in the caches.
 //!
 //! A rewrite counts as a change of the row. If a transaction has a snapshot from before the rewrite
 //! and then changes the row, it fails with a conflict (1213), although the values are the same.
-//! This happens under SERIALIZABLE, and under REPEATABLE READ with `innodb_snapshot_isolation`,
-//! while a pass runs; the client retries. Rows that compactions rewrite (STORED-ROW-7) cause no
-//! conflict, and the pass skips them; but compactions may not reach a row for a long time.
+//! Such a conflict can occur while a pass runs, under SERIALIZABLE, and under REPEATABLE READ with
+//! `innodb_snapshot_isolation`. The client then runs its transaction again. Rows that compactions
+//! rewrite (STORED-ROW-7) cause no conflict, and the pass skips them. But compactions alone are not
+//! enough, because they may not reach a row for a long time.
 //!
-//! Rejected: a pass that waits until no transaction with an older snapshot is open. It might wait
-//! forever. Also rejected: a mark on a version that says that it only has a new form of the same
-//! values. Then no conflict would arise, but every component that keeps versions would have to
-//! handle the mark.
+//! Rejected: a pass that waits until no transaction with an older snapshot is open. It would cause
+//! no conflict, but might wait forever. Also rejected: a mark on a version of a row, which says
+//! that the version is only a new form of the same values. With the mark, no conflict would arise.
+//! But every component that keeps versions would have to handle it.
 
 use spillway::{Database, EngineKind, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;

@@ -1,19 +1,25 @@
 //! INSERT ... SELECT, UPDATE and DELETE of any number of rows.
 //!
-//! An UPDATE without ORDER BY and LIMIT changes each row as soon as it has found and locked the
-//! row, if the changes cannot affect which rows it finds next: no assignment is to a column of the
-//! primary key or of an index that the scan may use, and neither conditions nor values read other
-//! rows. A DELETE without ORDER BY and LIMIT that scans the table itself, and not an index, does
-//! the same. If the writes of the transaction do not fit into memory, it spills them to disk
+//! Each kind of statement has two methods. It changes a row as soon as it finds the row, if that is
+//! safe. If it is not safe, the statement first finds all rows, and then changes them.
+//!
+//! - An UPDATE changes each row as soon as it has found and locked the row, if the changes cannot
+//!   affect which rows it finds next. The UPDATE must have no ORDER BY and no LIMIT. It must change
+//!   no column of the primary key or of an index that the scan may use. Its conditions and values
+//!   must not contain a subquery or an assignment to a user variable.
+//! - A DELETE without ORDER BY and LIMIT deletes each row as soon as it has found and locked the
+//!   row, if it scans the table itself, and not an index. Its conditions must not contain a
+//!   subquery or an assignment to a user variable.
+//! - Any other UPDATE or DELETE of one table first finds all rows and then changes them. If these
+//!   rows do not fit into memory, the statement keeps only their keys, on disk; with ORDER BY, it
+//!   fails.
+//! - INSERT ... SELECT writes each row as soon as its query finds the row, if the query does not
+//!   read the table that is written. If the query reads that table, the statement first finds all
+//!   rows and keeps them in a [`crate::executor::Spool`].
+//! - UPDATE and DELETE of several tables always find all rows first, and keep them in a spool.
+//!
+//! If the writes of the transaction do not fit into memory, the transaction spills them to disk
 //! (`spillway_txn`, module `spill`).
-//!
-//! Any other UPDATE or DELETE first finds all rows and then changes them. If these rows do not fit
-//! into memory, the statement keeps only their keys, on disk; with ORDER BY, it fails.
-//!
-//! INSERT ... SELECT writes each row as soon as its query finds it, if the query does not read the
-//! table that is written. If the query does, the statement first finds all rows and keeps them in a
-//! [`crate::executor::Spool`]. UPDATE and DELETE of several tables always find all rows first, in a
-//! spool.
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;

@@ -1,24 +1,29 @@
-//! Batched lookups of joins. If each outer row looks up one inner row by the inner table's primary
-//! key, the join can buffer several outer rows and read their inner rows together.
+//! Batched lookups of joins. A join is a nested loop over its sources (tables, derived tables and
+//! virtual tables). The rows that the loop has found so far, one of each earlier source, are an
+//! outer row of the next source. If each outer row looks up one row of the next source (the inner
+//! row) by the source's primary key, the join can buffer several outer rows and read their inner
+//! rows together.
 //!
 //! As long as the inner rows are in memory, the join buffers no outer row. After a lookup of an
 //! inner row that was not in memory, the join buffers the next outer rows and reads their inner
-//! rows together. [`Together`] decides how many, as for other batched lookups. Then the join
-//! processes the outer rows in their order, so its result is the same as without a buffer.
+//! rows together. [`Together`] decides how many, as in [`super::lookups`]. Then the join processes
+//! the outer rows in their order, so its result is the same as without a buffer.
 //!
-//! The guarantees BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 (`executor/lookups`) hold here, too: if
-//! reading an inner row fails, the join reports the error only after it has joined the outer rows
-//! before it.
+//! The guarantees BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 ([`super::lookups`]) hold for joins, too.
+//! For example, if reading an inner row fails, the join reports the error only after it has joined
+//! the outer rows before the one that looked up this inner row.
 //!
-//! If a join looks up several sources by primary key, it has a buffer of outer rows before each of
-//! them. It empties a buffer that is not full only when the earlier sources have no more rows. So
-//! each read covers as many rows as possible, even if each row of an earlier source finds few rows.
+//! If several sources are looked up by primary key, the join has a buffer of outer rows before each
+//! of them. The join empties a buffer that is not full only when the earlier sources have no more
+//! rows. So each read covers as many rows as possible, even if each row of an earlier source finds
+//! few rows.
 //!
-//! An outer row is read into the buffer before the outer rows found earlier are joined, so reading
-//! it must not depend on the result of joining them. The join buffers rows only if the conditions
-//! of its sources, and the values by which it looks up their rows, depend on nothing but the
-//! columns of the row and values that are the same for all rows ([`Outer::may_keep`]). In a
-//! transaction that has written, it joins each row at once.
+//! The join reads an outer row into the buffer before it has joined the outer rows that are already
+//! there. So reading that row must not depend on the result of joining the others. The join buffers
+//! rows only if the conditions of its sources, and the values by which it looks up their rows,
+//! depend on nothing but the columns of the row and values that are the same for all rows
+//! ([`Outer::may_keep`]). It buffers none if it locks rows, and it joins each row at once in a
+//! transaction that has written.
 
 use spillway_types::Value;
 

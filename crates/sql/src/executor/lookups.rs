@@ -6,10 +6,11 @@
 //! missing blocks of a batch are read at the same time, and then the batch's rows are looked up in
 //! order.
 //!
-//! The first batch has [`FIRST`] keys. If a full batch had missing blocks, the next one has
-//! [`GROWTH`] times as many keys as that batch, so batches are large only for queries that read
-//! many rows. If a batch had no missing blocks, the next one has fewer keys by the same factor,
-//! down to one key.
+//! The first batch has [`FIRST`] keys. The size of the next batch depends on the missing blocks of
+//! the last one. If the last batch was full and had missing blocks, the next one has [`GROWTH`]
+//! times as many keys. If the last batch had no missing blocks, the next one has a [`GROWTH`]th of
+//! its keys, and at least one. So batches are large only for queries that read many rows from
+//! devices.
 //!
 //! # Guarantees
 //! - **BATCHED-LOOKUP-1 (the same rows).** The query gets the same rows in the same order as
@@ -22,18 +23,21 @@
 //!   first ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys. It has fewer if a 128th of the
-//!   database's memory has no room for 64 blocks of 16 KB. If a query stops early, the rows that
-//!   were read are at most [`GROWTH`] times the rows that the query took.
+//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys. If a 128th of the database's
+//!   memory has no room for 64 blocks of 16 KB, a batch has at most as many keys as blocks fit. If
+//!   a query stops early, the rows that were read are at most [`GROWTH`] times the rows that the
+//!   query took.
 //!
-//! Statements that lock or change rows use batches, too. They lock a row only once they know that
-//! they want it, and then read it again under the lock; the row's block is in memory by then. A
-//! batch takes no lock, so no row is locked that would not be locked without batches, and none is
-//! locked earlier.
+//! Statements that lock rows use batches, too, if they act on the newest committed versions
+//! ([`super::to_lock`]). Such a statement looks up a row, and locks it only if the row satisfies
+//! the conditions. Then it reads the row again under the lock; the row's block is in memory by
+//! then. A batch takes no lock. So no row is locked that would not be locked without batches, and
+//! no row is locked earlier. Other statements that lock rows use no batches. Nor does a statement
+//! whose condition gives the whole primary key of its row: it locks the row before it reads it.
 //!
-//! Rejected: to keep the rows that are found in memory while a batch's missing blocks are
-//! determined, so that they need no second lookup. Such a row could be outdated when its turn comes
-//! (BATCHED-LOOKUP-1), and rows of any size would have to be buffered.
+//! Rejected: to keep those rows of a batch that are in memory when the batch's missing blocks are
+//! determined. These rows would need no second lookup. But such a row could be outdated when its
+//! turn comes (BATCHED-LOOKUP-1), and rows of any size would have to be buffered.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;

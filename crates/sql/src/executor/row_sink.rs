@@ -8,10 +8,12 @@
 //! # Guarantees
 //!
 //! - **ROW-SINK-1.** Row sinks have two forms for a row: compact fields ([`Field`]), which cannot
-//!   be decimals, and values. A row is passed on as fields if the query wants at most [`COLUMNS`]
-//!   columns and no value of the row is a decimal. Once a row has had a decimal, the reader passes
-//!   all later rows as values. A buffer of which any row has a decimal passes on all of its rows as
-//!   values. The client's packets are the same for both forms.
+//!   be decimals, and values. The client's packets are the same for both forms.
+//!   - If the query wants at most [`COLUMNS`] columns, a reader passes rows on as fields until it
+//!     meets a row with a decimal. It passes on that row, and all later ones, as values.
+//!   - If the query wants more columns, a reader passes all rows on as values.
+//!   - The buffer for ORDER BY and DISTINCT ([`super::row_buffer`]) passes on all of its rows in
+//!     one form: as values if any of these rows has a decimal.
 //! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all columns that
 //!   the query wants of a row before it passes on any of them.
 

@@ -5,26 +5,30 @@
 //!
 //! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
 //! and after it has checked the row for conflicts with its snapshot. So the entry itself need not
-//! be checked. An entry that was written after the snapshot, for example by the build of an index
+//! be checked: an entry that was written after the snapshot, for example by the build of an index
 //! (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!
 //! All entries of an index with the same column values begin with the same key prefix. To keep a
-//! unique index unique, a writer first takes an exclusive lock on this prefix, and then searches
-//! for another row's entry with the prefix. It searches the newest state, not the transaction's
-//! snapshot, so it also finds entries that were committed after the snapshot. If another
-//! transaction is deleting the entry that was found, it holds locks on the entry and on the entry's
-//! row. The writer waits for one of these locks, and then searches again.
+//! unique index unique, a writer takes these steps:
 //!
-//! Apart from prefixes, a writer locks an entry only if another transaction may lock the entry
-//! without its row. This is so in unique indexes, as described here, and in indexes that are being
-//! built, because the build writes entries under a shared lock of the row (`ddl/online`).
+//! 1. It takes an exclusive lock on the prefix.
+//! 2. It searches for another row's entry with the prefix. The search reads the newest state, not
+//!    the transaction's snapshot, so it also finds entries that were committed after the snapshot.
+//! 3. If it finds an entry, it locks the entry, or the entry's row if the statement will change
+//!    that row. A transaction that is deleting the entry holds both locks, so the writer waits for
+//!    that transaction. Then the writer searches again. If the entry still exists, it is a
+//!    duplicate.
+//!
+//! A writer locks the entry that it writes only if another transaction may lock that entry without
+//! its row. In a unique index, other writers lock it in step 3. In an index that is being built,
+//! the build writes entries under a shared lock of the row (`ddl/online`).
 //!
 //! An index that is being built never refuses a row, because the build may still fail. If a
-//! transaction gives a row values of such an index that another row may also have, it records the
-//! row in the catalog, in the same transaction, and continues ([`note_met`]). The build checks the
-//! recorded rows before it ends.
+//! transaction gives a row values of such an index that another row may also have, the transaction
+//! records the row in the catalog and continues ([`note_met`]). The build checks the recorded rows
+//! before it ends.
 
 use std::borrow::Borrow;
 

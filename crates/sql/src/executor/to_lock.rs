@@ -5,14 +5,15 @@
 //! guarantees for statements:
 //!
 //! - **NEWEST-5 (once).** While an index scan waits for a row's lock, another transaction may move
-//!   the row to a part of the index that is still to be scanned, so that the scan finds it again.
-//!   The scan returns the row only once, at the entry by which it found the row first, if the row's
-//!   newest version satisfies the conditions.
+//!   the row to a part of the index that is still to be scanned. The scan then finds the row again,
+//!   but returns it only once: at the entry by which it found the row first, if the row's newest
+//!   version satisfies the conditions.
 //! - **NEWEST-6 (rows that get another key).** If a row no longer exists when the scan has locked
-//!   it, another transaction may have given the row a key in the part that was already scanned,
-//!   where the scan would miss it. So the statement is rolled back, keeps its locks, and starts
-//!   over. It does so at most [`STARTS_MAX`] times, and only if its scan has locked fewer than
-//!   [`ROWS_TO_START_OVER`] rows. Beyond these limits the statement continues without the row.
+//!   its key, another transaction may have given the row a key in the part that was already
+//!   scanned. The scan would miss the row there. So the statement is rolled back, keeps its locks,
+//!   and starts over. It does so at most [`STARTS_MAX`] times, and only if its scan has locked
+//!   fewer than [`ROWS_TO_START_OVER`] rows. Beyond these limits the statement continues without
+//!   the row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -2,22 +2,27 @@
 //!
 //! `x IN (a, b, …)` means `x = a OR x = b OR …`. A *walk* of the list compares x with one item
 //! after the other, which is expensive for many rows and a long list. So a statement builds an
-//! index of a long list at its first row and uses the index for all rows. Short lists, and items
-//! that cannot be indexed, are walked. Tests compare the results of index and walk.
+//! index of a long list at its first row and uses the index for all rows. The statement walks short
+//! lists, and the items that cannot be indexed. Tests compare the results of index and walk.
 //!
 //! MySQL compares two values under a type that depends on the classes of both ([`Class`]): a text
 //! and a number, for example, are compared as doubles. So the index has one [`Sets`] for each
-//! combination of classes that occurs on the left side. The [`Sets`] puts all items that are
-//! compared with this left side under the same types into one [`Group`]. Within a group, two values
-//! have the same key exactly if they compare as equal.
+//! combination of classes that occurs on the left side. A [`Sets`] divides the items into groups:
+//! all items of a [`Group`] are compared with the left side under the same types. Within a group,
+//! two values have the same key exactly if they compare as equal.
 //!
 //! - IN-LIST-1: The index gives the same answer as the walk: true, false or unknown.
-//! - IN-LIST-2: If the walk raises an error, so does the index. In strict mode, a data change that
-//!   compares a text that is no number as a number may have to fail. In this case it walks the
-//!   list, so that it fails exactly where the walk does.
-//! - IN-LIST-3: With an index, only these items are walked: items whose values differ between rows
-//!   or cannot be computed, items that have no key, and the items of a group in which the left side
-//!   has no key.
+//! - IN-LIST-2: Every error that a lookup in the index raises would be raised by the walk, too.
+//!   - If the evaluation of an item fails, the item is not in the index. A lookup evaluates it
+//!     again only if no item of the index equals the left side. So a lookup can return true where
+//!     the walk, which meets the failing item first, raises an error.
+//!   - In strict mode, a statement that changes data fails if it compares a text that is no number
+//!     as a number. If the list or the left side has such a text, the statement walks the list, so
+//!     that it fails exactly where the walk does.
+//! - IN-LIST-3: With an index, the statement walks only these items:
+//!   - items whose values differ between rows or cannot be computed;
+//!   - items that have no key, such as a text that is no date but is compared as one;
+//!   - the items of a group in which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

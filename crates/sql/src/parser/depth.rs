@@ -9,12 +9,16 @@
 //! - After parsing, a visitor measures the tree. A statement that is kept, such as a prepared one,
 //!   records this depth, which is at most the bound.
 //!
-//! The bound counts signs and keywords, because each operator of the tree begins with one. The
-//! operators above a leaf are in the leaf's pair of brackets or in pairs around it, and no comma is
-//! between them and the leaf. So the tokens between two commas of a pair have a count of their own:
-//! their signs and keywords, plus the bound of the deepest pair among them. The bound of a pair is
-//! the largest of its counts, plus the number of its set operations, such as UNION: a set operation
-//! may be above leaves on both sides of a comma.
+//! The bound is computed from signs and keywords, because each operator of the tree begins with
+//! one. The operators above a leaf of the tree are in the leaf's pair of brackets, or in pairs
+//! around that pair. No comma is between these operators and the leaf. So each pair of brackets is
+//! divided into parts at its commas, and the bound is computed from the inside out:
+//!
+//! - The bound of a part is the number of its signs and keywords, plus the largest bound of the
+//!   pairs within the part.
+//! - The bound of a pair is the largest bound of its parts, plus the number of its set operations,
+//!   such as UNION, plus one. Set operations count for the whole pair because one may be above
+//!   leaves on both sides of a comma.
 //!
 //! What must hold:
 //! - **DEPTH-1**: on every thread, a tree is parsed, bound to its names, run and freed on a stack

@@ -1,25 +1,26 @@
 //! What accounts have used of their resource limits, and which accounts are blocked after failed
 //! logins.
 //!
-//! Both are in memory only, as in MySQL: a restart resets them. Times are those of the instance's
-//! clock.
+//! The counts and the blocks are in memory only, as in MySQL: a restart resets them. Times are
+//! those of the instance's clock.
 //!
 //! # Guarantees
 //!
 //! - **QUOTA-1 (an hour).** An account's limits for statements, changes and connections in an hour
 //!   apply to all of its sessions together. A statement or connection past a limit fails with 1226,
 //!   and the statement does nothing. An account's hour begins with the first statement or
-//!   connection that is counted. When it is over, all counts of the account are reset.
+//!   connection that is counted. When the hour is over, all of its counts are reset.
 //! - **QUOTA-2 (at once).** An account has no more connections at once than its own
-//!   MAX_USER_CONNECTIONS (error 1226). If that is zero, `max_user_connections` applies (error
-//!   1203); zero there means no limit. Connections from before a limit was set are counted.
+//!   MAX_USER_CONNECTIONS (error 1226). If MAX_USER_CONNECTIONS is zero, `max_user_connections`
+//!   applies (error 1203); if that is zero, too, the connections are not limited. Connections that
+//!   were open before a limit was set are counted.
 //! - **QUOTA-3 (reset).** FLUSH USER_RESOURCES resets the counts of the hour of all accounts. A
 //!   statement that sets a limit of an account resets the counts of that account. New limits apply
 //!   to statements of running sessions, too.
 //! - **LOCKOUT-1 (failures in a row).** An account with FAILED_LOGIN_ATTEMPTS n and a
-//!   PASSWORD_LOCK_TIME is blocked after n wrong passwords in a row. The last of these logins fails
-//!   with 3955, and so does every login from then on, even with the right password. A right
-//!   password before that resets the count.
+//!   PASSWORD_LOCK_TIME is blocked after n wrong passwords in a row. The login with the n-th wrong
+//!   password fails with 3955, and so does every later login, even with the right password. A right
+//!   password before the n-th wrong one resets the count.
 //! - **LOCKOUT-2 (end of the block).** The block ends after PASSWORD_LOCK_TIME days, by ACCOUNT
 //!   UNLOCK, by setting either option, by FLUSH PRIVILEGES and by a restart. A block does not
 //!   affect other accounts.

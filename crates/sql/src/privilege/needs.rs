@@ -14,11 +14,11 @@
 //!   the user may not use, not even whether the table exists.
 //! - **NEED-2.** A plan keeps the list of the privileges that it needs. Each run of the plan checks
 //!   them again, for the user who runs it.
-//! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change needs the right to
-//!   change its table. It also needs SELECT on the table if it reads any column of an existing row:
-//!   in a condition, in ORDER BY, in a value, or after ON DUPLICATE KEY UPDATE. VALUES() and the
-//!   alias of a new row do not count, because they read values of the statement itself. A change of
-//!   several tables needs SELECT on all of them.
+//! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change of one table needs
+//!   the right to change that table. It also needs SELECT on the table if it reads any column of an
+//!   existing row: in a condition, in ORDER BY, in a value, or after ON DUPLICATE KEY UPDATE.
+//!   Columns in VALUES() and columns of the alias of a new row do not count, because they are
+//!   values of the statement itself. A change of several tables needs SELECT on all of them.
 //! - **NEED-4.** A locking read needs UPDATE, DELETE or LOCK TABLES on the tables that it locks.
 //! - **NEED-5.** A statement takes metadata locks on the tables in the list of its needs, each in
 //!   the mode that follows from the need.

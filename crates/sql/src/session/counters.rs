@@ -1,10 +1,11 @@
 //! Counters of tables: AUTO_INCREMENT numbers, and numbers of rows without a primary key.
 //!
 //! Counters are in memory. A restart must not give the same AUTO_INCREMENT number again, even if
-//! the row with it is gone. So for each table the catalog keeps a bound above all numbers given.
-//! Before a table gives a number that reaches the bound, a separate transaction raises the bound by
-//! a block of numbers. No statement waits until the bound is durable. This is safe: the transaction
-//! that uses the number commits later, and recovery never keeps a commit without all earlier ones.
+//! the row with that number was deleted. So for each table the catalog keeps a bound above all
+//! numbers given. Before a table gives a number that reaches the bound, a separate transaction
+//! raises the bound by a block of numbers. No statement waits until the raised bound is durable.
+//! Such a wait is not needed: the transaction that uses the number commits later, and recovery
+//! never keeps a commit without all earlier ones.
 //!
 //! A clean shutdown lowers the bound to the next number. After a crash, the unused numbers of the
 //! block are skipped. A block has as many numbers as the table has given since the opening, but at

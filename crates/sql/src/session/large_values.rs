@@ -1,8 +1,8 @@
 //! The copies that a statement makes of large values.
 //!
 //! A value of several megabytes exists four times while its statement runs: in the command, as a
-//! value, in the row, and in the encoded row. The memory charge for the command covers the first
-//! copy.
+//! value, in the row, and in the encoded row. The budget is charged for the whole command, which
+//! covers the first copy.
 //!
 //! - **LARGE-1**: the other copies of values of [`LARGE`] bytes or more are charged to the budget
 //!   while the statement runs. A statement whose copies do not fit fails with 1041 before it

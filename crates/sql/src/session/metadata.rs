@@ -1,22 +1,27 @@
 //! Metadata locks: shared by statements that use a table, exclusive for changes of its definition.
 //!
 //! A statement holds shared locks on its tables until its transaction ends. A change of a table's
-//! definition holds an exclusive lock. With LOCK TABLES ... READ, other sessions can only read
-//! rows; with LOCK TABLES ... WRITE, they cannot use the table at all. The lock of a database is a
-//! lock on its name alone: changes of the database's tables share it, and DROP DATABASE holds it
-//! exclusively.
+//! definition holds an exclusive lock. LOCK TABLES takes other modes: with READ, other sessions can
+//! only read rows of the table; with WRITE, other sessions cannot use the table at all. The lock of
+//! a database is a lock on its name alone: changes of the database's tables hold it in shared mode,
+//! and DROP DATABASE holds it exclusively.
 //!
 //! A statement takes its locks in the order of their names, and the lock of a database before those
 //! of its tables. While a session waits for an exclusive lock, sessions that arrive later queue
-//! behind it; without this rule it might wait forever. Background work makes them queue only for a
-//! moment at a time. A session that already shares the table does not queue behind such a waiter
-//! when it needs another shared mode, because the waiter waits for this session.
+//! behind it. Without this rule, the session might wait forever. There are two exceptions:
 //!
-//! Every statement takes shared locks, so a lock counts its users in several stripes, each in a
-//! cache line of its own. A session uses one of the stripes, so two sessions rarely write the same
-//! cache line. A user first counts itself, and then checks whether the table is closed. A session
-//! that closes the table first marks it as closed, and then reads the counts. So the user sees the
-//! mark, or the closing session sees the user, or both.
+//! - Background work that waits for an exclusive lock makes later sessions queue only for a moment
+//!   at a time.
+//! - A session that already has the table's lock in a shared mode, and needs another shared mode,
+//!   does not queue behind a session that waits for the exclusive lock. That session waits for this
+//!   one, so the two would wait for each other.
+//!
+//! Every statement takes shared locks. So that statements on different cores do not write the same
+//! cache line, a lock counts the holders of its shared modes in several stripes, each in a cache
+//! line of its own. Each session uses one of the stripes. A session that takes a shared lock first
+//! counts itself in its stripe, and then checks whether the table is closed. A session that closes
+//! the table first marks it as closed, and then reads the counts. So the first session sees the
+//! mark, or the closing session sees the count, or both.
 
 mod lock_context;
 

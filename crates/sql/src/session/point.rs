@@ -1,9 +1,9 @@
 //! Point reads, from the client's packet to the response: the fast path of a statement that looks
 //! up one row ([`Point`]) if this row is in memory.
 //!
-//! Most statements of a busy web shop are point reads. They skip work that other statements need.
-//! They begin no transaction if none is open, and run no plan. They do not register as running
-//! statements, because they end before another session could stop them.
+//! Most statements of a busy web shop are point reads. A point read skips work that other
+//! statements need. It begins no transaction if none is open, and runs no plan. It does not
+//! register as a running statement, because it ends before another session could stop it.
 //!
 //! # Guarantees
 //!

@@ -16,22 +16,25 @@
 //!   under the present definition, which cannot change before the batch is installed. The pass
 //!   records nothing if an ALTER TABLE copied the rows, or if the table was dropped.
 //! - **REWRITE-THREAD-2.** No session waits for a pass longer than for one transaction of the pass
-//!   (`ddl/pass`, TABLE-PASS-3). This includes a session that waits for the table's exclusive lock,
-//!   and the sessions that queue behind it. The pass takes the table's shared lock for one
-//!   transaction and releases it when the transaction is installed: before the pass waits for the
-//!   log, or sleeps because writers are slowed down. While the pass itself waits for the lock of a
-//!   row, at most one second at a time, it keeps the shared lock.
-//!
-//!   The pass does not prevent a conflict (1213) of a transaction with an older snapshot
-//!   (`ddl/refresh`).
+//!   (`ddl/pass`, TABLE-PASS-3). This includes a session that waits for the table's exclusive
+//!   metadata lock, and the sessions that queue behind that session.
+//!   - The pass takes the table's metadata lock in shared mode for one transaction, and releases it
+//!     once the transaction is installed. So the pass does not hold the metadata lock while it
+//!     waits for the log, or sleeps because writers are slowed down.
+//!   - While the pass waits for the lock of a row, at most one second at a time, it keeps the
+//!     metadata lock.
+//!   - A transaction with an older snapshot may still fail with a conflict (1213) because the pass
+//!     has rewritten a row (`ddl/refresh`).
 //! - **REWRITE-THREAD-3.** One thread runs the passes over all tables in turns, so that no pass
 //!   waits for the end of a pass over a large table. The next opening of the database restarts
 //!   passes that a shutdown or a crash interrupted.
 //! - **REWRITE-THREAD-4.** A pass continues until it is complete, or until its table is dropped or
-//!   copied. If the table is renamed, the pass continues. If a pass fails, it continues later from
-//!   the row that it had reached. When all passes have failed, one after the other, the thread
-//!   pauses before it tries again. A pass that panics ends the thread. The next change of a table
-//!   starts a new thread, which continues the other passes.
+//!   copied.
+//!   - If the table is renamed, the pass continues.
+//!   - If a pass fails, it continues later from the row that it had reached. When all passes have
+//!     failed, one after the other, the thread pauses before it tries again.
+//!   - A pass that panics ends the thread. The next change of a table starts a new thread, which
+//!     continues the other passes.
 
 mod passes;
 

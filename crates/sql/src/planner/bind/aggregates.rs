@@ -1,17 +1,24 @@
 //! Aggregates, and the query to which each belongs.
 //!
-//! An aggregate in a subquery may belong to an outer query: if its argument names columns of outer
-//! queries only, it belongs to the innermost of these queries. That query groups its rows and
-//! evaluates the aggregate over them, and the subquery reads the value as an outer column. Levels
-//! are numbered as in MySQL, from 0 for the outermost query.
+//! An aggregate in a subquery may belong to an outer query. That query then groups its rows and
+//! evaluates the aggregate over them, and the subquery reads the value as an outer column. The
+//! query to which an aggregate belongs is found as follows:
 //!
-//! A query cannot take an aggregate of a subquery in a clause that may not have aggregates, such as
-//! WHERE. If this is so for the query named above, then, of the queries between that one and the
-//! subquery, the innermost one that can take the aggregate does so. If there is none, the aggregate
-//! belongs to the subquery itself.
+//! 1. If the argument names columns, take the innermost query of which it names a column. If the
+//!    argument names none, as in COUNT(*), take the query that contains the aggregate.
+//! 2. A query cannot take an aggregate that is in a clause without aggregates, such as WHERE. This
+//!    includes an aggregate of a subquery in such a clause. If the query of step 1 can take the
+//!    aggregate, the aggregate belongs to it.
+//! 3. If the query of step 1 cannot take the aggregate, and is an outer query, the queries between
+//!    it and the subquery are tried. The aggregate belongs to the innermost one that can take it.
+//! 4. If none of these can take it, the aggregate belongs to the subquery itself, if that can.
 //!
-//! Error 1111 refuses an aggregate that no query can take. It also refuses an aggregate in the
-//! argument of another aggregate of the same level or of a level further out.
+//! A case remains: the argument names no columns, and the query that contains the aggregate cannot
+//! take it. Then the aggregate belongs to the innermost outer query that can take it.
+//!
+//! Error 1111 refuses an aggregate that no query can take. Levels are numbered as in MySQL, from 0
+//! for the outermost query. Error 1111 also refuses an aggregate in the argument of another one if
+//! the level of the inner aggregate is the same as that of the outer one, or larger.
 
 use spillway_types::Collation;
 use sqlparser::ast;
