@@ -9,17 +9,18 @@
 //!
 //! - **ADMISSION-1 (authenticated connections alone count).** `max_connections` bounds the
 //!   authenticated connections; `root` may have one more. An unauthenticated connection never takes
-//!   one of these places. A login past the limit gets error 1040.
+//!   one of their places. A login past the limit gets error 1040.
 //! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, or
 //!   [`UNAUTHENTICATED_MIN`] if that is more, are unauthenticated at once. If there are that many,
-//!   a newcomer gets in nevertheless: the server closes the oldest unauthenticated connection of
-//!   the source that has the most of them. A source is an address, or the Unix socket.
+//!   a newcomer still gets in: the server closes the oldest unauthenticated connection of the
+//!   source that has the most of them. A source is an IPv4 address, the first 64 bits of an IPv6
+//!   address, or the Unix socket.
 //! - **ADMISSION-3 (bounded).** A connection that ADMISSION-2 closes keeps its socket until a
-//!   worker has released it. At most as many of these sockets are open as ADMISSION-2 allows
-//!   unauthenticated connections. If that many are open, a newcomer gets error 1040.
+//!   worker has released it. The number of these sockets has the same bound as the number of
+//!   unauthenticated connections. If both bounds are reached, a newcomer gets error 1040.
 //! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted separately:
 //!   they take no places of other connections, and other connections take none of theirs. At most
-//!   [`ADMIN_MAX`] are authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.
+//!   [`ADMIN_MAX`] of them are authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.
 //! - **ADMISSION-5 (released).** A place is free again however its connection ends, including by a
 //!   panic.
 

@@ -3,9 +3,11 @@
 //! Clients are unknown and not trusted. One thread serves all of them and waits for none. A client
 //! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, a deadline for the request,
 //! and a deadline for each [`PIECE`] of the response. So a client that sends slowly or does not
-//! read costs the others nothing. If every place is taken, the server closes the oldest connection,
-//! except one whose page is being made. HTTP libraries do not fit: they read requests of any
-//! length, wait for clients without limit, or bring a runtime.
+//! read costs the others nothing. If every place is taken, the server closes the oldest connection
+//! whose page is not being made, and the newcomer gets its place.
+//!
+//! Rejected: a library for HTTP. The libraries read requests of any length, wait for clients
+//! without limit, or need an async runtime.
 //!
 //! A page that takes long is made on a separate thread, so that the server answers other clients
 //! meanwhile; only one page is made at a time. The page is sent in pieces while it is made, and

@@ -1,11 +1,13 @@
 //! Ends statements whose clients have disconnected.
 //!
 //! While a worker runs a statement, the worker does not read the client's socket. While a suspended
-//! statement waits, no thread reads it. So the thread that accepts clients periodically checks the
-//! statements that were already running at its previous check. If the client of such a statement
-//! has disconnected, the thread ends the connection, which frees the connection's locks, slot and
-//! memory. A client may send a short statement and disconnect without waiting for the response:
-//! such a statement still takes effect, because it ends before the check.
+//! statement waits, no thread reads its client's socket. So the thread that accepts clients
+//! periodically checks the statements that were already running at its previous check. If the
+//! client of such a statement has disconnected, the thread ends the connection, which frees the
+//! connection's locks, slot and memory.
+//!
+//! A client may send a short statement and disconnect without waiting for the response. Such a
+//! statement still takes effect, because it ends before the check.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -20,35 +20,36 @@
 //!   holds it. The worker notices what the client sends, and when the client disconnects. The
 //!   connection's timeouts are late by at most [`QUIET`].
 //! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after `AFTER` responses in a row
-//!   without a wait. The client needs more responses if its last dedicated worker sent fewer than
-//!   `WORTH`. The client loses the worker when the client is silent for [`QUIET`]. Only local
-//!   clients over TCP without TLS get one, because the cores of other clients are not known.
-//!   [`super::dedicated_clients`] counts the responses.
+//!   without a wait; [`super::dedicated_clients`] counts them. The client needs more responses if
+//!   its last dedicated worker sent fewer than `WORTH`. The client loses the worker when the client
+//!   is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the cores of
+//!   other clients are not known.
 //! - **DEDICATED-WORKER-3.** At most [`PLACES`] dedicated workers exist for each worker that may
-//!   run, and at most [`PLACES_MOST`] in total. No client gets or keeps one in four cases. (a) More
-//!   clients than this bound send commands in a window of time: the clients with dedicated workers
-//!   would get more of the cores than the others. (b) More clients wait, or run something long,
-//!   than workers may run. (c) No other worker runs. (d) In the last `PILED_FOR` windows, or in
-//!   more if this has happened repeatedly, the clients with dedicated workers were found together
-//!   on few cores. They are then probably connections of one thread that sends several commands at
-//!   once. One shared worker serves them better, because it sends the responses to all of them
-//!   together.
+//!   run, and at most [`PLACES_MOST`] in total. No client gets or keeps one in these cases:
+//!   - More clients than this bound send commands in a window of time. The clients with dedicated
+//!     workers would get more of the cores than the others.
+//!   - In a window, the commands of more clients wait, or run something long, than workers may run.
+//!   - No other worker runs.
+//!   - The clients with dedicated workers were found together on few cores, in the last `PILED_FOR`
+//!     windows, or in more windows if this was found repeatedly. These clients are then probably
+//!     connections of one thread that sends several commands at once. One shared worker serves them
+//!     better, because it sends the responses to all of them together.
 //! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
 //!   counts as running again. After that work, it leaves its client.
 //!
 //! # Rejected
 //!
-//! A dedicated worker for every client, at all times. This would lose two advantages of a shared
-//! worker ([`super`]): it writes the log for the commits of several clients at once, and it passes
-//! a hot row from one client to the next without a wake-up.
+//! A dedicated worker for every client, at all times. A shared worker ([`super`]) has two
+//! advantages that would be lost: it writes the log for the commits of several clients at once, and
+//! it passes a hot row from one client to the next without a wake-up.
 //!
-//! A fixed part of the clients, with an epoll instance, for each worker. A worker can be on the
-//! core of only one of its clients at a time, so each wake-up of another client would still need an
-//! interrupt.
+//! A fixed set of clients for each worker, which waits for them with an epoll instance of its own.
+//! A worker can be on the core of only one of its clients at a time, so each wake-up of another
+//! client would still need an interrupt.
 //!
-//! A trial of each client with and without a dedicated worker, to keep what is faster. For the
-//! trial, a client would have to give up a dedicated worker that shares its core. And on a busy
-//! machine, chance decides which of two trials is faster.
+//! A trial that measures each client with and without a dedicated worker, and keeps what is faster.
+//! For the trial, a client would have to give up a dedicated worker that shares its core. And on a
+//! busy machine, chance decides which of two trials is faster.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,12 +6,16 @@
 //! a statement to its end, and takes the next without sleeping. A statement that would have to wait
 //! gives up its worker, and becomes ready work again when its wait is over.
 //!
-//! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. Work enters it when epoll
-//! reports a client that has sent something ([`events`]), when a commit becomes durable, so that
-//! its response can be sent, when a suspended statement can continue ([`waker`]), and when a client
-//! has been silent for too long ([`timer`]).
+//! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. A connection enters it in
+//! these cases:
 //!
-//! **A connection** has a [`connection_slot::ConnectionSlot`] and costs only memory. The slot's
+//! - epoll reports that its client has sent something ([`events`]);
+//! - the outcome of its commit is known, so that the response can be sent;
+//! - its suspended statement can continue ([`waker`]);
+//! - its client has been silent for too long ([`timer`]).
+//!
+//! **A connection** has a [`connection_slot::ConnectionSlot`] and costs only memory. It is *busy*
+//! from the moment at which it enters the queue until it waits for its client again. The slot's
 //! atomic state word ensures that one worker at a time serves the connection, and that no event
 //! which arrives meanwhile is lost.
 //!
@@ -28,15 +32,16 @@
 //!
 //! **Responses are sent together** if their statements are brief ([`response_batch`]): most of a
 //! brief statement's cost is sending its response, and one system call for several responses is
-//! cheaper than one for each. A statement calls [`spillway_base::thread::long_ahead`] before
-//! anything that may take long, and once it meets more rows than a brief statement may. The worker
-//! then sends the responses that it still holds.
+//! cheaper than one for each. A statement that was taken for brief may turn out to take long. It
+//! calls [`spillway_base::thread::long_ahead`] before anything that may take long, and once it
+//! meets more rows than a brief statement may. The worker then sends the responses that it still
+//! holds.
 //!
 //! **Row locks** do not hold a worker. A statement that finds its row locked is suspended
 //! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the suspended
-//! statement's connection at the front of the queue ([`waker`]). This thread is usually the worker
-//! whose statement held the row, and it then continues with that connection. So a hot row passes
-//! from client to client without a sleep or a wake-up.
+//! statement's connection into the queue, before all commands ([`waker`]). This thread is usually
+//! the worker whose statement held the row, and it then continues with that connection. So a hot
+//! row passes from client to client without a sleep or a wake-up.
 //!
 //! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
 //! is suspended as for a row lock, and its block is read together with other blocks. Epoll reports
@@ -48,7 +53,7 @@
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
 //! its place. So even if all clients but one wait for a table lock, a worker is free to read the
-//! last client's COMMIT. After such waits more workers than the setting may run; then a worker
+//! last client's COMMIT. After such waits more workers may run than the setting says; then a worker
 //! becomes spare before it takes other work. If all workers run long statements while other
 //! statements are ready, one more worker starts ([`stall_detector`]).
 //!
@@ -65,20 +70,25 @@
 //! # Guarantees
 //!
 //! - **POOL-1.** If a connection is not busy, epoll will report any bytes of its client that are
-//!   unread, and the timer knows its deadline.
+//!   unread, and the timer knows the connection's deadline.
 //! - **POOL-2.** A busy connection is held by one worker, or is in the queue once, or will be
-//!   queued by its commit, its waker or the timer. Epoll does not report it while it has a
-//!   dedicated worker (DEDICATED-WORKER-1).
+//!   queued by its commit, its waker or the timer. While a connection has a dedicated worker, epoll
+//!   does not report it (DEDICATED-WORKER-1).
 //! - **POOL-3.** If the queue is not empty, either a worker is awake and checks the queue before it
 //!   waits or runs anything long, or the bell ([`events`]) has been rung (SLEEPERS-1, SLEEPERS-2).
 //! - **POOL-4.** If fewer workers run than the setting allows and no worker sleeps in epoll, either
 //!   another worker has been started, or at least one running worker runs nothing long.
 //!
-//! **Rejected.** An async runtime: statements run deep in blocking code that would have to be
-//! rewritten (decision 011). One thread that polls all clients and passes their commands to
-//! workers: passing a command on wakes a thread, and avoiding wake-ups is the goal. One epoll
-//! instance for each worker: a command would wait behind a long statement of its worker while
-//! another worker is idle.
+//! # Rejected
+//!
+//! An async runtime: statements run deep in blocking code that would have to be rewritten (decision
+//! 011).
+//!
+//! One thread that polls all clients and passes their commands to workers: passing a command on
+//! wakes a thread, and avoiding wake-ups is the goal.
+//!
+//! One epoll instance for each worker, with a fixed set of clients: a command would wait behind a
+//! long statement of its worker while another worker is idle.
 
 mod commits;
 mod connection_slot;

@@ -1,20 +1,22 @@
 //! Responses that a worker has built and not sent yet.
 //!
-//! A worker that runs one brief statement after the other sends the responses of several together
-//! ([`crate::batched_send`]). Until then the worker's batch holds their connections.
+//! A worker that runs one brief statement after the other sends the responses of several statements
+//! together ([`crate::batched_send`]). Until the worker sends them, it keeps their connections in
+//! its batch.
 //!
 //! # Guarantees
 //!
-//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long. It
-//!   sends the batch before it runs a statement that is not known to be brief, before it continues
-//!   a statement that has met more rows than a brief statement may meet
-//!   ([`spillway_base::thread::long_ahead`]), before it waits for anything
-//!   ([`spillway_base::thread::blocking`]), and before it writes the log. It also sends the batch
-//!   before it becomes spare, sleeps or ends.
+//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long:
+//!   - before it runs a statement that is not known to be brief, and before it continues a
+//!     statement that has met more rows than a brief statement may meet
+//!     ([`spillway_base::thread::long_ahead`]);
+//!   - before it waits for anything ([`spillway_base::thread::blocking`]);
+//!   - before it writes the log;
+//!   - before it becomes spare, sleeps or ends.
 //! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses, and is sent when it has that
-//!   many. A worker also sends it after it has served a connection whose response does not go into
-//!   the batch, and after it has served any connection if the batch's first response is at least
-//!   [`AGE`] old. If batches are off, each response is sent at once.
+//!   many. After a worker has served a connection, it sends the batch if the connection's response
+//!   does not go into the batch, or if the batch's first response is at least [`AGE`] old. If
+//!   batches are off, each response is sent at once.
 //! - **RESPONSE-BATCH-3.** Sending a batch waits for no client. If a client's socket does not
 //!   accept the whole response, its connection is queued, and the worker that serves it next waits
 //!   for the client.
