@@ -1,17 +1,26 @@
 //! The encoding of index keys, whose bytes compare in the order of the values.
 //!
-//! Each part begins with a byte: 0 for NULL, which comes first, else 1. Then:
+//! A key consists of parts, one for each value. Each part begins with a byte: 0 for NULL, which
+//! comes first, else 1. After a 1, the value follows. Its numbers are big-endian; "sign flipped"
+//! means that the sign bit is inverted.
 //!
 //! ```text
-//! numbers      integers, and decimals of the column's scale: 8 or 32 bytes, big-endian, sign flipped
-//! double       8 bytes, big-endian; all bits flipped when negative, else the sign
-//! text, bytes  the collation's sort key in groups of 8, each followed by a byte: 9 if another group follows,
-//!              else the number of bytes used; unused bytes are zero
-//! date, time   4, 8 or 12 bytes, big-endian, sign flipped
+//! integer        8 bytes; sign flipped, unless the column is unsigned
+//! bit, enum      8 bytes: the bits; the number of the member
+//! decimal        32 bytes: the digits in the column's scale, as an integer; sign flipped
+//! float, double  8 bytes, as a double: all bits inverted if it is negative, else sign flipped
+//! text           the collation's sort key, in groups (see below)
+//! bytes          the bytes, in groups
+//! date           4 bytes: year (2), month (1), day (1)
+//! time           8 bytes: microseconds; sign flipped
+//! datetime       12 bytes: a date (4), then the microseconds of the day (8)
 //! ```
 //!
-//! Every part is self-delimiting, so a key that has only the first parts is a prefix of all keys
-//! that begin with those values.
+//! A group has 8 bytes, and a byte that follows them. That byte is 9 if another group follows. In
+//! the last group it is the number of bytes that are used, and the unused bytes are zero.
+//!
+//! The end of a part follows from its own bytes and the column's type. So a key that has only the
+//! first parts is a prefix of all keys that begin with those values.
 //!
 //! [`read_part`] decodes a part of a key. It does so only for columns for which [`is_exact`]
 //! returns true, because the parts of other columns do not determine their values.

@@ -1,29 +1,35 @@
 //! The bytes of a stored row.
 //!
 //! ```text
-//! version   u8   1, or 2 where the schema version is not 0
-//! columns   u16  that the row holds
-//! schema    u16  version of its table's schema that the row was written under; only in rows of version 2
+//! format    u8   1 if the schema version is 0, else 2
+//! columns   u16  the number of columns in the row
+//! schema    u16  the schema version under which the row was written; only in format 2
 //! nulls          one bit for each column, set for NULL
-//! ends           for each column: where its bytes end, from the start of the values (u32)
-//! values         one after another; NULL has no bytes
+//! ends      u32  for each column: where its value ends, counted from the start of the values
+//! values         the columns' values, one after another; NULL has no bytes
 //! ```
 //!
-//! All numbers are little-endian. The first byte of a value is its kind, so a row can be read
-//! without its table's types:
+//! All numbers are little-endian. A value begins with a byte for its kind, so a row can be read
+//! without its table's types. After the kind follow:
 //!
 //! ```text
-//! 1 signed      i64            5 text        UTF-8
-//! 2 unsigned    u64            6 bytes
-//! 3 double      f64            7 date        year u16, month u8, day u8
-//! 4 decimal     33 bytes       8 time        microseconds, i64
-//! 10 float      f32            9 datetime    as date, then microseconds of the day, u64
+//!  1 signed      i64
+//!  2 unsigned    u64
+//!  3 double      f64
+//!  4 decimal     scale u8, digits as an integer of 32 bytes
+//!  5 text        UTF-8
+//!  6 bytes
+//!  7 date        year u16, month u8, day u8
+//!  8 time        microseconds i64
+//!  9 datetime    a date, then microseconds of the day u64
+//! 10 float       f32
 //! ```
 //!
 //! Each column can be read without the others. The schema version says to which columns of the
-//! table the values belong; only the table can interpret it. Older rows lack the columns that were
-//! added at the end without a new version, so a reader must handle both the version and missing
-//! columns. [`widened`] converts a value that was written before its column's type was widened.
+//! table the values belong; only the table's definition can interpret it. A row may lack the last
+//! columns of its schema version: columns can be added at the end of a table without a new version.
+//! So a reader must handle both the version and missing columns. [`widened`] converts a value that
+//! was written before its column's type was widened.
 
 use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
 

@@ -2,11 +2,18 @@
 //! Spillway's layout.
 //!
 //! ```text
-//! body   entries, each: bytes of the key that it shares with the one before, bytes of the rest, bytes of the value (varints),
-//!                       the rest of the key, value. Every sixteenth, a restart, shares none
-//!        offset of each restart (u32)
-//!        number of restarts (u32)
-//! frame  coding u8, bytes of the body u32, CRC32C of what follows u32, the body as it is coded
+//! body     entries
+//!          offset of each restart in the body (u32)
+//!          number of restarts (u32)
+//! entry    length of the prefix that the key shares with the key of the previous entry (varint)
+//!          length of the rest of the key (varint)
+//!          length of the value (varint)
+//!          rest of the key, value
+//! restart  an entry that shares no prefix: the first of every sixteen
+//! frame    coding (u8)
+//!          length of the body (u32)
+//!          CRC32C of the coded body (u32)
+//!          the coded body
 //! ```
 //!
 //! A key ends with the CSN of its write. The CSN has eight bytes, as in those databases, or as few

@@ -1,9 +1,14 @@
 //! Durable commits per second, by the number of commits in flight.
 //!
-//! A cell of the report is one subject with N commits in flight, on a store of its own. If the
-//! store's commits do not block their thread, a few threads keep all N in flight. For comparison,
-//! such a store also runs with N threads that wait for one commit each, and with the few threads,
-//! each of which waits for one commit. A store whose commits block runs with N threads.
+//! A subject is a store, with one way to keep its commits in flight. A cell of the report is one
+//! subject with N commits in flight, on a store of its own. If the store's commits do not block
+//! their thread, there are three subjects:
+//!
+//! - a few threads keep all N commits in flight;
+//! - N threads wait for one commit each;
+//! - the few threads wait for one commit each.
+//!
+//! If the store's commits block their thread, N threads wait for one commit each.
 //!
 //! A commit counts once it is durable. The subjects take turns cell by cell, in another order each
 //! round.

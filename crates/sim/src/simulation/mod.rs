@@ -16,16 +16,19 @@
 //!
 //! - **SIMULATION-1 (replay).** A seed fixes a history: its shape, the order of its tasks, its
 //!   faults, and every byte on its disk. Two runs of a seed report the same trace.
-//! - **SIMULATION-2 (whole database).** Every background thread of a [`spillway::Database`] runs:
-//!   the flushers of the log, the thread that cuts the log (*log care*), the thread that folds
-//!   spilled writes into their tables, memtable flushes, compactions, the threads that read the log
-//!   in an opening, and the collection, checkpoints and log compaction of the memory engine.
+//! - **SIMULATION-2 (whole database).** Every background thread of a [`spillway::Database`] runs.
 //!   Clients commit to tables of one engine or of both while these threads run, and during `close`.
+//!   The threads are:
+//!   - of the log: the flushers, and the thread that cuts the log (*log care*);
+//!   - in an opening: the threads that read the log;
+//!   - of large transactions: the thread that folds spilled writes into their tables;
+//!   - of the tiered engine: memtable flushes and compactions;
+//!   - of the memory engine: collection, checkpoints and log compaction.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close while
 //!   clients run, or a close after the clients have ended. After a crash or a kill, the next
-//!   opening begins while tasks of the previous life still exist. During a life, operations fail,
-//!   writes are short, disks are full, and syncs fail. Such faults can occur several times in a
-//!   life. Openings are crashed and fail in the same ways.
+//!   opening begins while tasks of the previous life still exist. During a life, operations of the
+//!   disk fail, writes are short, disks are full, and syncs fail. Such faults can occur several
+//!   times in a life. Openings meet the same faults, and crashes of the machine.
 //!
 //! # Checks
 //!
@@ -37,13 +40,16 @@
 //!   clean close this holds for commits of any durability.
 //! - **SIMULATION-5 (atomicity).** An opening recovers, for every key, exactly the state at the
 //!   last commit that it recovers. A refused commit is in no state.
-//! - **SIMULATION-6 (isolation).** Under REPEATABLE READ and SERIALIZABLE, gets, scans, absent keys
-//!   and deleted ranges of a transaction match the state at its snapshot, with its own writes.
-//!   Under READ COMMITTED they match the state at the statement's snapshot. Locking reads,
-//!   increments, rows that a deletion of a range has locked, and duplicate-key errors match the
-//!   state just before the transaction's commit. A snapshot contains every commit that was
-//!   acknowledged before the transaction (or, under READ COMMITTED, the statement) began. A get
-//!   without a transaction misses no acknowledged commit.
+//! - **SIMULATION-6 (isolation).** A transaction reads the state at some CSN, together with its own
+//!   writes.
+//!   - Plain reads are gets, scans, absent keys, and ranges that a transaction has deleted. Under
+//!     REPEATABLE READ and SERIALIZABLE they match the state at the transaction's snapshot. Under
+//!     READ COMMITTED they match the state at the statement's snapshot.
+//!   - Locking reads, increments, rows that a deletion of a range has locked, and duplicate-key
+//!     errors match the state just before the transaction's commit.
+//!   - A snapshot contains every commit that was acknowledged before the transaction (or, under
+//!     READ COMMITTED, the statement) began. A get without a transaction misses no acknowledged
+//!     commit.
 //! - **SIMULATION-7 (serializability).** Committed SERIALIZABLE transactions have no cycle of
 //!   dependencies. Every outcome that a client sees counts as a read.
 //! - **SIMULATION-8 (time).** Every wait for a commit ends within [`oracle::WAIT_MAX`] of simulated
@@ -51,12 +57,13 @@
 //!   forever (SCHED-4).
 //! - **SIMULATION-9 (openings).** An opening without faults succeeds, and the files that a history
 //!   leaves pass the check of the whole folder.
-//! - **SIMULATION-10 (SQL).** In histories of SQL sessions, clients move amounts between accounts
-//!   and record each transfer in a ledger. At every check, the balances of the accounts match the
-//!   ledger. The ledger has every acknowledged transfer, and no transfer that was refused or rolled
-//!   back. Each client creates, alters, truncates and drops a table of its own, moves it between
-//!   the engines, and changes ranges of its rows. The table and its index have the content that the
-//!   acknowledged statements produced.
+//! - **SIMULATION-10 (SQL).** In histories of SQL sessions, clients do two kinds of work.
+//!   - Clients move amounts between accounts and record each transfer in a ledger. At every check,
+//!     the balances of the accounts match the ledger. The ledger has every acknowledged transfer,
+//!     and no transfer that was refused or rolled back.
+//!   - Each client has a table of its own. The client creates, alters, truncates and drops this
+//!     table, moves it between the engines, and changes ranges of its rows. The table and its index
+//!     have the content that the acknowledged statements produced.
 //! - **SIMULATION-11 (backups).** The last backup of a life is taken while clients run. It restores
 //!   to the state at the last commit that it contains. It contains every commit that was
 //!   acknowledged before the backup began.
