@@ -6,11 +6,11 @@
 //! other machines get the same contents through SQL, which checks the user's rights.
 //!
 //! The page is made from the engines' descriptions of their files, which are in memory, and from
-//! the lengths of a checkpoint's files. The descriptions are consistent within each sub-table.
-//! Making the page delays no statement, and delays no other page, because it has a thread of its
-//! own. It needs memory for a copy of the descriptions and for a few pieces of output. This memory
-//! is charged to the budget before it is allocated (decision 007). If the budget has no room for
-//! it, the page is refused.
+//! the lengths of a checkpoint's files. The descriptions are consistent within each sub-table. A
+//! separate thread makes the page, so that it delays no statement and no other page. The thread
+//! needs memory for a copy of the descriptions and for a few pieces of output. This memory is
+//! charged to the budget before it is allocated (decision 007). If the budget has no room for it,
+//! the page is refused.
 
 use std::net::IpAddr;
 

@@ -10,11 +10,15 @@
 //!
 //! A session that kills a statement (the killer) cannot know whether that statement has ended
 //! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are
-//! statements, even phases are the times between them. The killer first sets [`Process::was_asked`]
-//! of the session that runs the statement, and then reads that session's phase. A session that
-//! begins a statement first stores its new phase, and then reads `was_asked`. These accesses are
-//! sequentially consistent. So the killer sees the new phase, or the beginning session sees the
-//! request, or both.
+//! statements, even phases are the times between them. The killer names the phase that it wants to
+//! end, as follows:
+//!
+//! - The killer first sets [`Process::was_asked`] of the session whose statement it kills, and then
+//!   reads that session's phase.
+//! - A session that begins a statement first stores its new phase, and then reads its `was_asked`.
+//!
+//! These accesses are sequentially consistent. So the killer sees the new phase, or the beginning
+//! session sees the request, or both.
 //!
 //! If the killer saw an earlier phase, its request was not meant for the beginning statement. The
 //! session that begins the statement then sees the request, waits until the killer is done, and

@@ -1,11 +1,14 @@
 //! The cost of background compactions for foreground operations.
 //!
 //! Gets of single rows and durable puts come at a fixed rate. The run alternates between three
-//! kinds of windows over the same data. In a "quiet" window no compaction is due. A "compaction"
-//! window lasts from the request of a compaction that merges everything into one level until this
-//! compaction is done. In a "fill" window another thread puts rows at a rate that keeps flushes and
-//! compactions running. Latency counts from the moment at which an operation was due, so time in a
-//! queue counts.
+//! kinds of windows over the same data:
+//!
+//! - "quiet": no compaction is due;
+//! - "compaction": from the request of a compaction that merges everything into one level until
+//!   this compaction is done;
+//! - "fill": another thread puts rows at a rate that keeps flushes and compactions running.
+//!
+//! Latency counts from the moment at which an operation was due, so time in a queue counts.
 
 mod command;
 mod waits;

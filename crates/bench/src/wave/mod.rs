@@ -1,11 +1,15 @@
 //! A wave: a sudden load step over data larger than memory.
 //!
-//! A run on one store has three parts. It loads the rows. It runs a closed loop at a modest rate,
-//! to measure the latency in quiet times. Then it suddenly runs an open loop at many times that
-//! rate: the step. In the open loop, operations are due at moments that are drawn beforehand (a
-//! Poisson process), whether or not earlier operations have ended. Latency counts from the moment
-//! at which an operation was due, so time in a queue counts. By default, half of the operations are
-//! reads and half durable writes.
+//! A run on one store has three parts:
+//!
+//! 1. It loads the rows.
+//! 2. It runs a closed loop at a modest rate, to measure the latency in quiet times.
+//! 3. It runs an open loop at many times that rate: the step. In the open loop, operations are due
+//!    at moments that are drawn beforehand (a Poisson process), whether or not earlier operations
+//!    have ended.
+//!
+//! Latency counts from the moment at which an operation was due, so time in a queue counts. By
+//! default, half of the operations are reads and half durable writes.
 //!
 //! If no rate is given, the first run first measures the rate that its store sustains in a closed
 //! loop with all threads. A fixed share of this rate is the rate of the step, for every store. Each

@@ -1,11 +1,11 @@
 //! Dedicated workers: a busy local client gets a worker that waits on the client's socket.
 //!
-//! A client that sends one brief statement after the other waits for a response from another core.
-//! Each command and each response wakes a thread on the other core by an interrupt, which is
-//! expensive in a virtual machine. A worker that serves only this client can run on the client's
-//! core: client and worker wake each other without interrupts, and share the core's caches. For
-//! commits, row locks, device reads and long statements the client uses the common queue, like all
-//! clients.
+//! A client that sends one brief statement after the other usually waits for a worker on another
+//! core. Then each command and each response wakes a thread on the other core by an interrupt,
+//! which is expensive in a virtual machine. A worker that serves only this client can run on the
+//! client's core: client and worker wake each other without interrupts, and share the core's
+//! caches. For commits, row locks, device reads and long statements the client uses the common
+//! queue, like all clients.
 //!
 //! The kernel rarely puts client and worker on one core, and moves one of them away when another
 //! core is idle. So the worker checks from time to time from which core its client sends, and moves

@@ -44,11 +44,11 @@
 //! row passes from client to client without a sleep or a wake-up.
 //!
 //! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
-//! is suspended as for a row lock, and its block is read together with other blocks. Epoll reports
-//! finished reads; the thread that receives the event loads the blocks and queues the statements.
-//! All other statements keep their worker while they wait for the device. A lookup also keeps its
-//! worker if the pool has nothing else to do ([`thread::Pool::is_quiet`]), because a suspension
-//! would only delay the lookup.
+//! is suspended as for a row lock, and its block or log record is read together with those of other
+//! statements. Epoll reports finished reads; the thread that receives the event loads what was read
+//! and queues the statements. All other statements keep their worker while they wait for the
+//! device. A lookup also keeps its worker if the pool has nothing else to do
+//! ([`thread::Pool::is_quiet`]), because a suspension would only delay the lookup.
 //!
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
@@ -60,12 +60,12 @@
 //! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
 //! few and their statements are brief.
 //!
-//! **Few workers for brief statements.** One worker finishes several brief statements before
-//! another worker is awake, and sends more responses together than two workers would. So a worker
-//! that lately has served only brief statements leaves up to [`BACKLOG`] commands in the queue for
-//! itself, without waking another worker. When it finds no work and another worker sleeps in epoll,
-//! it becomes spare ([`thread_pool`]). Before it runs anything long, or waits, it wakes or starts
-//! another worker.
+//! **Few workers for brief statements.** If the next statements are brief, one worker finishes
+//! several of them before another worker is awake. One worker also sends more responses together
+//! than two workers would. So a worker that lately has served brief statements leaves up to
+//! [`BACKLOG`] commands in the queue for itself, without waking another worker. When such a worker
+//! finds no work and another worker sleeps in epoll, it becomes spare ([`thread_pool`]). Before it
+//! runs anything long, or waits, it wakes or starts another worker for the queued commands.
 //!
 //! # Guarantees
 //!

@@ -35,16 +35,18 @@
 //! A commit carries its position in the commit order (CSN). So the model knows the state at every
 //! CSN, and the checks need not search for a serial order.
 //!
-//! - **SIMULATION-4 (durability).** Every acknowledged commit is at or below the last commit that
-//!   the next opening recovers. So is every commit that a committed transaction has read. After a
-//!   clean close this holds for commits of any durability.
+//! - **SIMULATION-4 (durability).** If an acknowledgement means that a commit is durable, this
+//!   commit is at or below the last commit that the next opening recovers. So is every commit that
+//!   the acknowledged transaction has read. After a clean close, the next opening recovers every
+//!   acknowledged commit, even if its acknowledgement did not mean that it was durable.
 //! - **SIMULATION-5 (atomicity).** An opening recovers, for every key, exactly the state at the
 //!   last commit that it recovers. A refused commit is in no state.
-//! - **SIMULATION-6 (isolation).** A transaction reads the state at some CSN, together with its own
-//!   writes.
-//!   - Plain reads are gets, scans, absent keys, and ranges that a transaction has deleted. Under
-//!     REPEATABLE READ and SERIALIZABLE they match the state at the transaction's snapshot. Under
-//!     READ COMMITTED they match the state at the statement's snapshot.
+//! - **SIMULATION-6 (isolation).** A read returns the transaction's own write if there is one.
+//!   Otherwise it matches the model's state at a CSN, which depends on the read.
+//!   - Reads without locks are gets, scans, keys that a read did not find, and ranges that the
+//!     transaction has deleted. Under REPEATABLE READ and SERIALIZABLE they match the state at the
+//!     transaction's snapshot. Under READ COMMITTED they match the state at the statement's
+//!     snapshot.
 //!   - Locking reads, increments, rows that a deletion of a range has locked, and duplicate-key
 //!     errors match the state just before the transaction's commit.
 //!   - A snapshot contains every commit that was acknowledged before the transaction (or, under

@@ -28,12 +28,11 @@
 //!   a query stops early, the rows that were read are at most [`GROWTH`] times the rows that the
 //!   query took.
 //!
-//! Statements that lock rows use batches, too, if they act on the newest committed versions
-//! ([`super::to_lock`]). Such a statement looks up a row, and locks it only if the row satisfies
-//! the conditions. Then it reads the row again under the lock; the row's block is in memory by
-//! then. A batch takes no lock. So no row is locked that would not be locked without batches, and
-//! no row is locked earlier. Other statements that lock rows use no batches. Nor does a statement
-//! whose condition gives the whole primary key of its row: it locks the row before it reads it.
+//! Some statements that lock rows use batches, too: those that act on the newest committed versions
+//! ([`super::to_lock`]), unless their condition gives the whole primary key of a row. Such a
+//! statement looks up a row, and locks it only if the row satisfies the conditions. Then it reads
+//! the row again under the lock; the row's block is in memory by then. A batch takes no lock. So no
+//! row is locked that would not be locked without batches, and no row is locked earlier.
 //!
 //! Rejected: to keep those rows of a batch that are in memory when the batch's missing blocks are
 //! determined. These rows would need no second lookup. But such a row could be outdated when its

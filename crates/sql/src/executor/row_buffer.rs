@@ -1,9 +1,9 @@
 //! Columns of one table's rows, buffered for ORDER BY or DISTINCT.
 //!
-//! Rows go from their pages into one buffer, and from the buffer to the client. No row is decoded
-//! into values, and no row has a memory allocation of its own. For each row, the buffer also has
-//! the first bytes of the row's first sort key, as a number; most comparisons of rows need only
-//! this number.
+//! Rows go from storage into one buffer, and from the buffer to the client. No row is decoded into
+//! values, and no row has a memory allocation of its own. For each row, the buffer also has the
+//! first bytes of the row's first sort key, as a number; most comparisons of rows need only this
+//! number.
 //!
 //! - **ROW-BUFFER-1.** The buffer returns rows in the order of ORDER BY. Rows with equal sort keys
 //!   keep the order in which they were added.

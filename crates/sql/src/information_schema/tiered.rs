@@ -1,7 +1,7 @@
 //! The storage of tables, as tables of information_schema: sub-tables and their levels, slices, the
-//! latest compactions, and a picture of all these. The guarantees say which users see the sizes and
-//! counts, called figures below, and which see the keys at which sub-tables and slices begin and
-//! end.
+//! latest compactions, and an HTML page that draws all these (`TIERED_PICTURE`). The guarantees say
+//! which users see the sizes and counts, called figures below, and which see the keys at which
+//! sub-tables and slices begin and end.
 //!
 //! # Guarantees
 //!
@@ -9,7 +9,7 @@
 //!   SELECT on the table, because the key consists of values of the table. These users also see the
 //!   figures.
 //! - **SIGHT-2.** A user with PROCESS sees the figures of all key spaces. Where SIGHT-1 or SIGHT-3
-//!   hides a key, NULL takes its place. The picture consists of keys, so it leaves out the key
+//!   hides a key, NULL takes its place. The HTML page draws key ranges, so it leaves out the key
 //!   spaces whose keys are hidden.
 //! - **SIGHT-3.** A key space that belongs to no table, such as the catalog, shows its keys only to
 //!   users with PROCESS and with SELECT on everything.

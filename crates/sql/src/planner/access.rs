@@ -2,10 +2,10 @@
 //!
 //! The ranges of keys that an access reads may be wider than the conditions from which they come,
 //! but never narrower. So the executor also checks these conditions on the rows, except where the
-//! ranges make the check redundant. To know this, the planner marks the conditions from which an
-//! access's values come ([`answered`]). Once the values are known, the executor finds out whether
-//! its ranges match these conditions exactly (`Spans::exact`), which is possible for whole numbers
-//! only.
+//! ranges match the conditions exactly. The planner marks the conditions that may be left out then:
+//! those from which the access's values come ([`answered`]). Once the values are known, the
+//! executor finds out whether the ranges are exact (`Spans::exact`). They can be exact only if all
+//! values, apart from NULL, are integers.
 
 use std::sync::Arc;
 

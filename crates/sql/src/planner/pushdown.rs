@@ -4,7 +4,7 @@
 //! A condition that compares one column of a stored table with values that are the same for all
 //! rows becomes a [`Test`], which reads the column in place and copies nothing. A query of one
 //! table that returns unchanged columns, or totals of columns, runs over stored rows from end to
-//! end: a row goes from its page to the client's packet without being decoded into values. In other
+//! end: a row goes from storage to the client's packet without being decoded into values. In other
 //! queries the tests filter rows, and the general executor processes the rows that pass.
 
 use spillway_types::ColumnType;

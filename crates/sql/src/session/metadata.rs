@@ -16,12 +16,12 @@
 //!   does not queue behind a session that waits for the exclusive lock. That session waits for this
 //!   one, so the two would wait for each other.
 //!
-//! Every statement takes shared locks. So that statements on different cores do not write the same
-//! cache line, a lock counts the holders of its shared modes in several stripes, each in a cache
-//! line of its own. Each session uses one of the stripes. A session that takes a shared lock first
-//! counts itself in its stripe, and then checks whether the table is closed. A session that closes
-//! the table first marks it as closed, and then reads the counts. So the first session sees the
-//! mark, or the closing session sees the count, or both.
+//! Every statement takes shared locks. If a lock had one counter of its holders, statements on all
+//! cores would write the counter's cache line. So a lock has several counters (stripes), each in a
+//! cache line of its own, and each session uses one of them. A session that takes a shared lock
+//! first counts itself in its stripe, and then checks whether the table is closed. A session that
+//! closes the table first marks it as closed, and then reads the counts. So the first session sees
+//! the mark, or the second session sees the count, or both.
 
 mod lock_context;
 
