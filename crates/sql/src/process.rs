@@ -10,8 +10,8 @@
 //!
 //! A session that kills a statement (the killer) cannot know whether that statement has ended
 //! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are
-//! statements, even phases are the times between them. The killer names the phase that it wants to
-//! end, as follows:
+//! statements, even phases are the times between them. The killer reads the phase, and its request
+//! is for this phase only. Two orders make sure that no request is lost:
 //!
 //! - The killer first sets [`Process::was_asked`] of the session whose statement it kills, and then
 //!   reads that session's phase.

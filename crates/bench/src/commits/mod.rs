@@ -2,7 +2,7 @@
 //!
 //! A subject is a store, with one way to keep its commits in flight. A cell of the report is one
 //! subject with N commits in flight, on a store of its own. If the store's commits do not block
-//! their thread, there are three subjects:
+//! their thread, there are three kinds of subjects:
 //!
 //! - a few threads keep all N commits in flight;
 //! - N threads wait for one commit each;

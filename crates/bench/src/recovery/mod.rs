@@ -1,7 +1,8 @@
 //! Measures how long a store takes to open after a crash.
 //!
-//! A process commits rows until its log has the given number of bytes. It flushes nothing to data
-//! files, so an opening must install every commit of this log. The process is killed.
+//! A process commits rows until its log has the given number of bytes. The process flushes no
+//! memtable to data files, so an opening must install every commit of this log. Then the process is
+//! killed.
 //!
 //! In each round, another process then opens the folder, after the files of the log were dropped
 //! from the page cache, and reports how long the opening took. This process is killed too, without

@@ -1,7 +1,7 @@
 //! INSERT ... SELECT, UPDATE and DELETE of any number of rows.
 //!
-//! Each kind of statement has two methods. It changes a row as soon as it finds the row, if that is
-//! safe. If it is not safe, the statement first finds all rows, and then changes them.
+//! There are two methods. The first changes a row as soon as the statement finds the row. If that
+//! is not safe, the second first finds all rows, and then changes them.
 //!
 //! - An UPDATE changes each row as soon as it has found and locked the row, if the changes cannot
 //!   affect which rows it finds next. The UPDATE must have no ORDER BY and no LIMIT. It must change

@@ -1,6 +1,6 @@
 //! Joins: nested loops over the sources of a query. An inner source that is a derived table, or
-//! whose access is a full scan, is read once into memory. If the join has equalities, its rows are
-//! looked up there by hash.
+//! whose access is a full scan, is read once into memory. If the join has equalities, it then looks
+//! up the rows of that source by hash.
 
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 //!
 //! The module `text` splits the received text into statements, and each statement into tokens. The
 //! recogniser parses SET, PREPARE, SHOW, and statements about transactions and users, and it names
-//! unsupported statements in their errors. For any other statement, it corrects tokens that
-//! `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters; then
+//! unsupported statements in their errors. For any other statement, the recogniser corrects tokens
+//! that `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters. Then
 //! `sqlparser` parses the statement. The module `dialect` has MySQL's precedences.
 
 mod depth;

@@ -1,10 +1,11 @@
 //! Metadata locks: shared by statements that use a table, exclusive for changes of its definition.
 //!
 //! A statement holds shared locks on its tables until its transaction ends. A change of a table's
-//! definition holds an exclusive lock. LOCK TABLES takes other modes: with READ, other sessions can
-//! only read rows of the table; with WRITE, other sessions cannot use the table at all. The lock of
-//! a database is a lock on its name alone: changes of the database's tables hold it in shared mode,
-//! and DROP DATABASE holds it exclusively.
+//! definition holds an exclusive lock. LOCK TABLES ... WRITE holds an exclusive lock, too: other
+//! sessions cannot use the table at all. LOCK TABLES ... READ holds a lock with which other
+//! sessions can read rows of the table, but not change them. The lock of a database is a lock on
+//! its name alone: changes of the database's tables hold it in shared mode, and DROP DATABASE holds
+//! it exclusively.
 //!
 //! A statement takes its locks in the order of their names, and the lock of a database before those
 //! of its tables. While a session waits for an exclusive lock, sessions that arrive later queue
