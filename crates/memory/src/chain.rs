@@ -6,9 +6,10 @@
 //! - **CHAIN-2 (kept).** The newest version of each row stays, and so does every version that a
 //!   live snapshot finds. The chain may drop any other version once the place of that version is
 //!   known.
-//! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
-//!   is removed: its entry becomes empty while it is locked, then its key leaves the index. A
-//!   thread that follows a RID to an empty entry looks the key up again.
+//! - **CHAIN-3 (removed).** A row is removed if its newest version is a deletion that every live
+//!   snapshot sees. The row's entry in the indirection array is locked and made empty, and then the
+//!   row's key leaves the index. A thread may find the key in the index before, and its entry empty
+//!   afterwards. The thread then looks the key up again.
 
 use std::ptr::NonNull;
 

@@ -6,14 +6,14 @@
 //!
 //! ```text
 //! key block  of each key:
-//!   shared      varint  bytes that the key has in common with the one before it; 0 in the first
-//!   rest        varint  length of the key's other bytes, which follow
-//!   slot        varint
+//!   shared      varint  bytes that the key has in common with the key before it; 0 in the first
+//!   rest        varint  number of the key's other bytes, which follow
+//!   slot        varint  the two parts of the key's RID
 //!   generation  varint
 //! directory  of each key block:
-//!   bytes       varint  of the block's payload
-//!   keys        varint  how many
-//!   first       bytes   the block's first key, varint length first
+//!   bytes       varint  number of bytes of the key block
+//!   keys        varint  number of keys
+//!   first       bytes   the first key, after its length (varint)
 //! ```
 //!
 //! A key block longer than 1 MiB, the maximum of a stream's block, spans several of the stream's

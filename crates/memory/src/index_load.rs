@@ -6,12 +6,13 @@
 //!
 //! - **LOADING-1 (before use).** A thread looks up, inserts or removes a key only after the key's
 //!   block was loaded. A scan reads no further than the blocks that are loaded.
-//! - **LOADING-2 (deferred).** A replayed operation on a key whose block is not loaded waits in the
-//!   block. The thread that loads the block applies the waiting operations in the order of their
-//!   CSNs. So a deletion is not collected before the operations that precede it were applied.
+//! - **LOADING-2 (deferred).** The opening replays the tail of the log. If the block of a replayed
+//!   operation's key is not loaded, the operation waits in the block. The thread that loads the
+//!   block applies the waiting operations in the order of their CSNs. So no deletion is collected
+//!   before the operations on its key with smaller CSNs were applied.
 //! - **LOADING-3 (whole).** Checkpoints, log compaction, the release of segments and the background
-//!   collection begin once all blocks are loaded. Slots that were free in the checkpoint are used
-//!   again from then on.
+//!   collection of garbage begin once all blocks are loaded. From then on, slots of the indirection
+//!   array that were free in the checkpoint are also allocated again.
 
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::{Mutex, MutexGuard};

@@ -1,24 +1,25 @@
 //! Reads of rows' records in the log: synchronous, asynchronous, and several in parallel.
 //!
 //! After an asynchronous read, this module holds the record. The caller repeats its get, which
-//! takes the value from the held record and loads the row into memory, as after any read of the
-//! log. So the thread that completes the read looks up no key, and evicts no rows. One lock guards
-//! the held records. It costs little, because only readers of evicted rows take it, before the
-//! system call that they would otherwise make.
+//! takes the value from the held record and loads the row into memory, as a synchronous read of the
+//! log does. So the thread that completes an asynchronous read looks up no key, and evicts no rows.
+//! One lock guards the held records. It costs little, because only readers of evicted rows take it,
+//! and without the held record they would make a system call.
 //!
 //! - **LOG-ROW-1 (no answer from other bytes).** The value comes from a verified record of the
 //!   requested table and key. The record's segment was not released before the bytes had been read
 //!   (SEGMENT-4).
 //! - **LOG-ROW-2 (by place).** A held record serves only reads of its place. A place names one
-//!   record as long as the engine is open, so the record stays correct whatever happens to the row
-//!   meanwhile. A reader that finds a newer version, or another place, does not use it.
+//!   record as long as the engine is open. So the held record stays correct, whatever happens to
+//!   the row meanwhile: a reader that finds a newer version of the row, or another place, does not
+//!   use this record.
 //! - **LOG-ROW-3 (held for its reader).** A held record stays until its row is in memory again, or
-//!   until later records take more than a [`HELD_SHARE`]th of the budget. Within this share,
-//!   holding a record needs no free memory. So a statement whose read has completed finds the row,
-//!   unless later records displaced the record, log compaction moved the row, or the row was loaded
-//!   and evicted again.
-//! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or are a
-//!   single larger record. They are charged to the budget.
+//!   until later records displace it (LOG-ROW-4). Holding a record evicts nothing. So a statement
+//!   whose read has completed finds the row, with three exceptions: later records displaced the
+//!   record, log compaction moved the row, or the row was loaded and evicted again.
+//! - **LOG-ROW-4 (bounded).** Held records take at most a [`HELD_SHARE`]th of the budget. A single
+//!   larger record is held, too. If a new record exceeds the limit, the records that were held
+//!   longest are dropped. Held records are charged to the budget.
 //! - **LOG-ROW-5 (failures).** An asynchronous read that fails leaves no held record. The repeated
 //!   get reads the record itself and returns the error (ASYNC-READ-3 of
 //!   [`spillway_storage::async_reads`]).

@@ -1,33 +1,34 @@
 //! The manifest of a checkpoint lists all files of the checkpoint. A new manifest replaces the file
 //! atomically.
 //!
-//! It is a stream (see [`crate::stream`]) with the file number 0. Its bytes are, little-endian:
+//! The manifest is a stream (see [`crate::stream`]) with the file number 0. Integers are
+//! little-endian:
 //!
 //! ```text
 //! magic     8       "SPLWMEM2"
 //! number    u64     of the checkpoint, from 1
-//! csn       u64     the checkpoint has exactly what a snapshot here sees
-//! files     u64     files have numbers below this one
-//! segments  u32     how many; then of each:
-//!   handle  u32     what places name it by
-//!   lane    u32     0xFFFFFFFF: log compaction made it
-//!   number  u64     in its lane, or of its file
+//! csn       u64     of the checkpoint (MEMORY-3)
+//! files     u64     the numbers of all files are below this one
+//! segments  u32     how many segments have rows; then of each:
+//!   handle  u32     the number by which places name the segment
+//!   lane    u32     its lane, or 0xFFFFFFFF: log compaction made it
+//!   number  u64     its number in the lane, or the number of the compacted segment's file
 //! tables    u32     how many; then of each:
 //!   id      u32
-//!   created u64     CSN
-//!   index   u64     number of the file with its index
-//!   keys    u64     entries of that file
-//!   offset  u64     of its directory, in bytes
-//!   blocks  u64     before its directory
-//!   pages   u32     files with pages of its array, the oldest first; then of each:
-//!     file  u64     its number
-//!     count u64     its pages
-//!   ranges  u32     deleted ranges that are not folded; then of each:
-//!     start bytes   varint length first
-//!     ends  u8      1 an end follows
-//!     end   bytes
-//!     csn   u64
-//!     upto  u64
+//!   created u64     the CSN that created the table
+//!   index   u64     number of the file with its index (see [`crate::index_file`])
+//!   keys    u64     number of keys in this file
+//!   offset  u64     offset of the file's directory, in bytes
+//!   blocks  u64     number of the stream's blocks before the directory
+//!   pages   u32     number of files with pages of its array, the oldest first; then of each:
+//!     file  u64     the file's number
+//!     count u64     number of pages in it
+//!   ranges  u32     deleted ranges whose rows are not all removed; then of each:
+//!     start bytes   the first key, after its length (varint)
+//!     ends  u8      1: an end follows
+//!     end   bytes   the first key past the range, after its length (varint)
+//!     csn   u64     the commit that deleted the range
+//!     upto  u64     versions up to this CSN are deleted
 //! ```
 
 use std::path::Path;

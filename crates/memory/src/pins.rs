@@ -1,16 +1,20 @@
 //! Which versions may still be read: the low watermark, and the snapshots that the engine itself
 //! keeps readable.
 //!
+//! The *watermark* is a CSN. Of the versions of a row at or below it, only the newest may still be
+//! read.
+//!
 //! - **PINS-1.** [`Pins::watermark`] never falls, and no present or future snapshot is below it.
 //! - **PINS-2.** If a snapshot was live when [`Pins::pin`] was called for it, the watermark stays
-//!   at or below it until it is unpinned, even if the [`Horizon`] no longer reports it.
+//!   at or below this snapshot until the pin is dropped, even if the [`Horizon`] no longer reports
+//!   the snapshot as live.
 //! - **PINS-3.** The watermark that [`Pins::hold`] returns does not move until the returned pin is
 //!   dropped.
 //!
-//! The watermark is the minimum of the horizon's watermark and the pinned snapshots. An update of
-//! the watermark reads the horizon first and the pins second. A pin is made while the horizon still
-//! reports the snapshot. So if the horizon no longer reports a pinned snapshot, the update finds
-//! the pin.
+//! The watermark is the minimum of the horizon's low watermark and the pinned snapshots. A pin is
+//! made while the horizon still reports its snapshot. An update of the watermark reads the horizon
+//! first and the pins second. So if the horizon no longer reports a pinned snapshot, the pin was
+//! made before the update reads the pins, and the update finds it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,16 +1,17 @@
-//! The log segments that contain rows. This module gives each of them a handle, a short number by
-//! which places name it, and counts its live bytes.
+//! The log segments that contain rows. This module gives each segment a handle, a short number by
+//! which places name the segment. It also counts the live bytes of each segment.
 //!
-//! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of the records whose places are in
-//!   a version in memory or in an entry of an array.
-//! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes, and a
-//!   checkpoint is durable that began after the segment had lost the last of them. So no checkpoint
-//!   that an opening may read names the segment.
+//! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of those of its records whose
+//!   places are in a version in memory or in an entry of an indirection array.
+//! - **SEGMENT-2 (release).** A segment is released once it has no live bytes and a later
+//!   checkpoint is durable: one that began after the segment had lost its last live bytes. So no
+//!   checkpoint that an opening may read names a released segment.
 //! - **SEGMENT-3 (no answer from other bytes).** A reader receives only a verified record of the
 //!   requested table and key.
-//! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
-//!   released fails: the redo log may have overwritten the file. The segment has no live rows any
-//!   more, so the next lookup finds the row elsewhere.
+//! - **SEGMENT-4 (released under a read).** If a segment is released while a read of it is in
+//!   progress, the read fails, because the redo log may have overwritten the file. The released
+//!   segment has no live bytes, so the row's entry no longer has this place. The reader looks the
+//!   row up again and finds its present version or place.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,11 +1,11 @@
 //! The allocator of versions and index nodes: objects of many sizes in pages that are charged to
 //! the budget.
 //!
-//! A page of [`PAGE_BYTES`] holds objects of one size. Pages belong to *shards*, so that threads
-//! rarely contend; a freed object returns to the shard of its page. When the last object of a page
-//! is freed, the page's memory immediately returns to the operating system, and its charge to the
-//! budget. Objects larger than [`OBJECT_MAX`] come from the global allocator and are charged
-//! individually.
+//! A page of [`PAGE_BYTES`] holds objects of one size. Each page belongs to one of several
+//! *shards*, so that threads rarely contend. An object is freed into the shard of its page,
+//! whichever thread frees it. When the last object of a page is freed, the page's memory is
+//! returned to the operating system at once, and its charge to the budget. Objects larger than
+//! [`OBJECT_MAX`] come from the global allocator and are charged individually.
 //!
 //! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is

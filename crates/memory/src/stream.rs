@@ -7,9 +7,9 @@
 //!   8  payload
 //! ```
 //!
-//! The end block has no payload. Its checksum covers its index, so a reader detects a lost block.
-//! Each checksum covers the file's number, so a reader detects a block of another file. All
-//! integers are little-endian.
+//! The end block has no payload. Each checksum covers the block's index in the file, so a reader
+//! detects that a block is missing. Each checksum also covers the file's number, so a reader
+//! detects a block of another file. All integers are little-endian.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,16 +1,16 @@
 //! Epoch-based reclamation: an unlinked object is released when its last reader has left.
 //!
 //! A reader *pins*: it increments a count in a word, its *stripe*, that few other threads use. An
-//! object that a writer unlinks waits in a [`Limbo`] until an *observer*, the thread that means to
-//! release it, has seen each stripe without readers. A reader that pins in a stripe after the
-//! observer has read it cannot find the object. Both change the stripe's word. So the later of the
-//! two, the reader, sees everything that the observer wrote or saw before, and thus finds the
-//! object unlinked.
+//! object that a writer unlinks waits in a [`Limbo`]. The thread that means to release the object,
+//! the *observer*, releases it once it has seen each stripe without readers. A reader may pin in a
+//! stripe after the observer has read this stripe. The reader and the observer both change the
+//! stripe's word, and the reader changes it later. So the reader sees the object unlinked, as the
+//! observer did, and cannot reach it.
 //!
 //! Readers may arrive at a stripe without a break, so a single count might never be zero. So a
-//! stripe has two counts, and the observer waits until it has seen each of them at zero. New
-//! readers use only one of the two at a time, so the other falls to zero. Then new readers use that
-//! other one, and the first falls to zero.
+//! stripe has two counts, and the observer waits until it has seen each of the two at zero. New
+//! readers use only one count at a time, so the other count falls to zero. Then the observer lets
+//! new readers use that count, and the first one falls to zero.
 //!
 //! # Guarantees
 //!

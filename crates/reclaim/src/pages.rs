@@ -7,22 +7,23 @@
 //! has as much memory as the budget counts.
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
-//! last regions become empty. The pool unmaps an empty region, unless all free pages of the pool
-//! are within the spare bytes that it may keep. Thanks to the spare bytes, the memory of a flushed
-//! memtable serves the next memtable without page faults. If memory is short, [`PagePool::trim`]
-//! works on the regions in use: it returns to the system those of the system's pages that lie
-//! completely within free pages of the pool.
+//! last regions become empty. The pool may keep a number of spare bytes in free pages. It unmaps an
+//! empty region if the free pages of the pool take more than these spare bytes. Thanks to the spare
+//! bytes, the memory of a flushed memtable serves the next memtable without page faults. If memory
+//! is short, [`PagePool::trim`] returns memory of regions that are in use: those pages of the
+//! system that lie completely within free pages of the pool.
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
 //! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
-//! So a pool that needs memory returns the same amount of the other pools' free memory to the
-//! system, except for a small slack.
+//! So when a pool has to take memory from the system for a page, the pools return the same amount
+//! of memory in free pages to the system. They return nothing once their free pages take less than
+//! a small part of the budget (`SLACK_SHARE`).
 //!
-//! The regions of a cache's pools are huge pages of the system, if the regions are a small enough
-//! part of the budget (`LARGE_SHARE`). Without huge pages, nearly each cache line of a block that
-//! is read misses the processor's TLB. Once a pool returns a part of such a region to the system,
-//! it excludes the region from huge pages: the system could otherwise make the region a huge page
-//! again, and so add memory that the budget does not count.
+//! The regions of a cache's pools are huge pages of the system, if one region for each pool is at
+//! most a small part of the budget (`LARGE_SHARE`). Without huge pages, nearly each cache line of a
+//! block that is read misses the processor's TLB. Once a pool returns a part of such a region to
+//! the system, it excludes the region from huge pages. Otherwise the system could make the region a
+//! huge page again, and so add memory that the budget does not count.
 //!
 //! Rejected: huge pages for memtables. At the first access to a region, the system clears two
 //! megabytes, and may first move other memory to obtain them in one piece. A put would wait for

@@ -1,14 +1,16 @@
 //! Dataless checkpoints (HiEngine, section 4.3): they write the changed pages of indirection
 //! arrays, and the indexes that have new keys, but no rows. They block neither reads nor writes.
 //!
-//! The checkpoint's CSN is pinned, so the versions that its snapshot sees stay (PINS-2). For each
-//! entry the checkpoint writes the place of the version that the snapshot finds. It omits a
-//! deletion once all live snapshots see it. Until then it writes the deletion's place with a mark,
-//! because a read may depend on the deletion ([`spillway_base::engine`], E4).
+//! A checkpoint writes the state at one CSN. This CSN is pinned, so the versions that a snapshot at
+//! this CSN finds stay in memory (PINS-2). For each entry of an array, the checkpoint writes the
+//! place of the version that this snapshot finds. If that version is a deletion, a read may still
+//! depend on it ([`spillway_base::engine`], E4). So the checkpoint writes the deletion's place with
+//! a mark, unless all live snapshots see the deletion. In that case it writes the entry as empty.
 //!
-//! An entry with a newer version leaves its page dirty for the next checkpoint. An index may have
-//! keys that the snapshot does not see. Their entries are empty in the checkpoint, and the opening
-//! omits these keys.
+//! If an entry also has a version newer than the checkpoint's CSN, or the version that it writes is
+//! a deletion, the checkpoint marks the entry's page as dirty again (ROWS-3), for the next
+//! checkpoint. The file of an index may have keys of rows that were inserted after the checkpoint's
+//! CSN. The entries of these rows are empty in the checkpoint, and the opening omits their keys.
 
 use std::ops::Bound;
 use std::path::PathBuf;

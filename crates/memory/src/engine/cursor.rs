@@ -1,12 +1,14 @@
 //! Cursors of scans.
 //!
 //! A cursor collects a few entries of the index at a time, and copies the rows that its snapshot
-//! sees. So between two steps it pins only its snapshot (PINS-2). A read from the log releases the
-//! cursor's epoch pin, so afterwards the cursor searches the index again.
+//! sees. So between two steps of the scan, the cursor pins only its snapshot (PINS-2). A read from
+//! the log releases the cursor's epoch pin. After the read, the cursor searches the index again: it
+//! may not use the record ids that it has collected, because the rows may have been removed
+//! meanwhile.
 //!
-//! A scan that may wait reads the evicted rows among its entries in parallel ([`super::prefetch`]),
-//! and then finds the records held in memory without releasing its epoch pin. It reads one row at
-//! first, and twice as many each later time, because a scan may end at any row.
+//! A scan that may wait for a device reads several evicted rows in parallel ([`super::prefetch`]).
+//! It reads one row at first, because a scan may end at any row. Each later time it reads twice as
+//! many rows as the time before, up to a limit.
 
 use std::ops::Bound;
 use std::ops::Range;

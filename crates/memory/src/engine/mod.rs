@@ -1,30 +1,32 @@
 //! The engine: tables whose rows are in memory, with their log records as the only copy on disk.
 //!
-//! An install puts the versions of a commit at the heads of their rows' chains. Once the commit is
-//! durable, the engine learns the places of its records ([`spillway_base::log_place`]). From then
-//! on a version may be evicted: its entry holds the place, and a read loads the version again. A
-//! checkpoint writes the entries and the indexes, and no rows. After a crash, the checkpoint and
-//! the tail of the log restore the place of every row.
+//! A row has an *entry* in its table's indirection array: a word that points to the row's chain of
+//! versions. An install puts the versions of a commit at the heads of their rows' chains. Once the
+//! commit is durable, the engine learns the places of the commit's records in the log
+//! ([`spillway_base::log_place`]). From then on a version may be evicted: the row's entry then
+//! holds the place instead, and a read loads the version again. A checkpoint writes the entries and
+//! the indexes, and no rows. After a crash, the checkpoint and the tail of the log restore the
+//! place of every row.
 //!
 //! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
 //!
-//! - **MEMORY-1 (row found).** Every key of an index leads to an entry that is not empty, or to a
-//!   row that is being removed. A thread that finds the entry empty looks the key up again
-//!   (CHAIN-3).
+//! - **MEMORY-1 (row found).** Every key of an index leads to an entry that is not empty, or to the
+//!   entry of a row that is being removed. A thread that finds an entry empty looks the key up
+//!   again (CHAIN-3).
 //! - **MEMORY-2 (evict).** A version is evicted only if it is alone in its chain, its commit is
 //!   stable, and its place is known. A snapshot older than this commit finds no row.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
-//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most the space that is
-//!   allowed: twice their live bytes, plus a fixed amount. Segments without live rows are released
-//!   after the next checkpoint. If such segments take more than a quarter of the allowed space, or
-//!   if no commit will cause a checkpoint, the background work writes one for them.
+//! - **MEMORY-4 (space).** The engine compacts kept segments until they take at most the allowed
+//!   space: twice their live bytes, plus a fixed amount. Segments without live rows are released
+//!   after the next checkpoint. If these segments take more than a quarter of the allowed space, or
+//!   if no commit will cause a checkpoint, the background work writes a checkpoint to release them.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
-//! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12). The
-//!   statement's next get then finds the record (LOG-ROW-3) or meets the read's failure
-//!   (LOG-ROW-5), whatever happens to the row meanwhile. A statement is repeated more than once for
-//!   one row only if the row was moved or evicted again in between.
+//! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12) and
+//!   repeat its get when the read is complete. The repeated get finds the record that was read
+//!   (LOG-ROW-3), or meets the failure of the read (LOG-ROW-5). It has to begin another read only
+//!   if later reads displaced the record, or if the row was moved or evicted again.
 
 mod backup;
 mod checkpoint;

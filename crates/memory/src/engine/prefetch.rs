@@ -1,22 +1,26 @@
 //! Multi-gets: the engine reads evicted rows of later keys while it looks up earlier keys.
 //!
-//! The indirection array has the place of an evicted row's record, so a key needs at most one read.
-//! While a get of one key is served, the records of the following keys are read in parallel: the
-//! engine looks these keys up in the index before their gets come. It holds a record until the
-//! key's get takes it ([`crate::log_reads`]). Ordinary gets return the results: if a record could
-//! not be read, or is no longer held, the key's get reads it.
+//! The entry of an evicted row has the place of the row's record, so a key needs at most one read.
+//! While a get of one key is served, the records of the following keys are read in parallel. To
+//! find their places, the engine looks these keys up in the index before their gets come. The
+//! engine holds a record until the get of its key takes it ([`crate::log_reads`]). The results come
+//! from ordinary gets: if a record could not be read, or is no longer held, the get of its key
+//! reads it.
 //!
 //! # Guarantees
 //! - **AHEAD-1 (the gets' results).** Gets return the same results and errors as without reading
 //!   ahead.
-//! - **AHEAD-2 (ahead).** Before each get, the reads of the keys after it are in flight or
-//!   complete: for [`KEYS_AHEAD`] keys, or for as many as fill half of the space for held records,
-//!   and for one key at least. Up to a quarter of these reads may be consumed before new ones
-//!   begin.
-//! - **AHEAD-3 (alone).** If only one of the keys needs a read, its get does the read.
+//! - **AHEAD-2 (ahead).** The engine keeps a window of keys: the next key to get, and the keys
+//!   after it whose reads are in flight or complete. The window has at most [`KEYS_AHEAD`] keys,
+//!   and the records to read for them take at most half of the space for held records (LOG-ROW-4).
+//!   A single larger record is allowed, too. Before a get, the engine refills the window, unless
+//!   more than three quarters of the keys or of this space are still in use.
+//! - **AHEAD-3 (alone).** If a refill finds only one key that needs a read, and no read is in
+//!   flight, the get of this key does the read.
 //!
-//! If a record is in the operating system's page cache, the engine holds it at once, and its read
-//! does not count as a wait. A scan reads evicted rows ahead in the same way (`cursor`).
+//! If a record is in the operating system's page cache, the engine holds it at once, and its key
+//! does not count as one that needs a read. A scan reads evicted rows ahead in the same way
+//! (`cursor`).
 
 use std::sync::Arc;
 

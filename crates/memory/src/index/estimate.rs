@@ -1,9 +1,9 @@
 //! Estimates of the number of keys in a range.
 //!
-//! An estimate walks the paths to the two bounds of the range, and looks at the children between
-//! the two paths. It counts those that are keys. For those that are nodes, it estimates the number
-//! of keys below from the fan-outs along a few sampled descents. It checks no versions of nodes: an
-//! inconsistent read only makes the estimate worse.
+//! An estimate walks the paths to the two bounds of the range, and visits the children between the
+//! two paths. A child that is a key counts as one. For a child that is a node, the estimate follows
+//! a few sampled descents from this node, and computes the number of keys below it from their
+//! fan-outs. It checks no versions of nodes: an inconsistent read only makes the estimate worse.
 
 use std::ops::Bound;
 

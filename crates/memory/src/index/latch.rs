@@ -1,20 +1,23 @@
 //! A version and a lock in one word (optimistic lock coupling).
 //!
 //! A reader reads the version, then the data, then checks that the version is the same. A writer
-//! locks the latch only if the latch still has the version that the writer has read, so it need not
-//! read the data again.
+//! locks the latch only if the latch still has the version that the writer has read. So data that
+//! the writer read before is still valid, and the writer need not read it again.
 //!
-//! - **LATCH-1.** A reader reads the version, then the data. If it sees data that a writer has
-//!   stored under a later lock, the reader's check fails. For this the data is stored with Release
-//!   and loaded with Acquire. So the load synchronizes with the store. The writer changed the latch
-//!   before the store, and no version repeats.
+//! - **LATCH-1.** If a reader loads data that a writer stored after the reader had read the
+//!   version, the reader's check fails. The reason: the writer locked the latch, and so changed its
+//!   word, before it stored the data. The data is stored with Release and loaded with Acquire. So a
+//!   reader that has loaded the stored data then finds the word changed. No version repeats, so the
+//!   changed word differs from the version that the reader has read.
 //!
 //! A thread waits for a latch only in [`Latch::read`], where it holds no latch. A thread that holds
 //! a latch only tries to lock another, so latches cannot deadlock.
 //!
-//! Leis et al. mark nodes that were replaced. No mark is needed here, because a reader first reads
-//! the version of the node and then checks the version of its parent again. A thread that replaces
-//! the node locks both, so the reader's check of the node or of the parent fails.
+//! Leis et al. mark nodes that were replaced, so that a reader does not use them. No mark is needed
+//! here. A thread that replaces a node locks the node and its parent. A reader first reads the
+//! version of the node and then checks the version of the parent again. If the node was locked
+//! before the reader read the node's version, the check of the parent fails. If it was locked
+//! later, the check of the node fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};

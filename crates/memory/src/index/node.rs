@@ -1,13 +1,14 @@
 //! Nodes of the tree, in four kinds with room for different numbers of children.
 //!
-//! The memory of a node begins with its prefix, padded at the front. The last byte of the prefix is
-//! right before the header. So a writer shortens the prefix at its front by changing only its
-//! length, and prefix bytes never change.
+//! The memory of a node begins with its prefix, which is padded at the front. The last byte of the
+//! prefix is right before the header. To remove bytes from the front of the prefix, a writer
+//! changes only its length. So prefix bytes never change.
 //!
 //! All data of a node is atomic. Readers load with Acquire, and the holder of the lock stores with
 //! Release, so LATCH-1 applies. A reader may see a change half done. Even then, each slot is empty
-//! or holds an entry that was in the index after the reader pinned, because a writer empties a slot
-//! before it retires the slot's entry.
+//! or holds an entry that was in the index after the reader pinned: a writer empties or replaces
+//! the content of a slot before it retires the old entry, and retired memory is not freed before
+//! the reader unpins (INDEX-4).
 #![allow(unsafe_code)] // A leaf: nodes of several kinds behind one pointer.
 
 use std::array;

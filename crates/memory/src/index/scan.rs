@@ -1,10 +1,10 @@
 //! Scans: entries of a range in order, collected into a buffer.
 //!
-//! A scan keeps the path from the root as a list of nodes and the versions at which it read them.
-//! When it returns to a node that has changed, it restarts after the last key that it collected. A
-//! node that has not changed still stands for the same key prefix: a writer may replace nodes above
-//! it, but cannot change the bytes of the path to it. So the scan misses no entry of the node
-//! (INDEX-2).
+//! A scan keeps the path from the root: a list of nodes, each with the version at which the scan
+//! read it. When the scan returns to a node that has changed, it restarts after the last key that
+//! it collected. If the node has not changed, the scan continues in it. A writer may have replaced
+//! nodes above this node, but it cannot have changed the bytes of the path to it: the node still
+//! stands for the same key prefix. So the scan misses no entry of the node (INDEX-2).
 
 use std::ops::Bound;
 

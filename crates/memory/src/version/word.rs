@@ -7,9 +7,10 @@
 //! locked    bit 1, with any of the three
 //! ```
 //!
-//! The lock bit serializes changes of an entry by installs, collection, eviction, checkpoints and
-//! log compaction. Readers ignore it. A version's link to the next older version is also such a
-//! word.
+//! A place's *segment handle* names the segment ([`crate::segments`]), and its *size class* bounds
+//! the length of the record ([`class_bytes`]). The lock bit serializes changes of an entry by
+//! installs, collection, eviction, checkpoints and log compaction. Readers ignore this bit. A
+//! version's link to the next older version is also such a word.
 
 use std::ptr::NonNull;
 
