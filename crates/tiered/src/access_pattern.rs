@@ -1,15 +1,17 @@
 //! The access pattern of a table: mostly read, mostly written or mixed. The engine derives the
 //! shape of Level0 and the size of memtables from it (the 3D XPoint study, V-B).
 //!
-//! In a mostly read table, Level0 may hold only a fixed number of bytes, and intra-Level0
-//! compactions begin at a quarter of the usual number of sub-levels, because a scan visits each
-//! sub-level. In all other tables, Level0 may also hold a share of the bytes of the levels below it
-//! ([`crate::picker`]). A mostly written table gets memtables of half the size, because the memory
-//! of a smaller memtable is free again sooner.
+//! - In a mostly read table, Level0 may hold only a fixed number of bytes. Intra-Level0 compactions
+//!   begin at a quarter of the usual number of sub-levels, because a scan visits each sub-level.
+//! - In all other tables, Level0 may also hold a share of the bytes of the levels below it
+//!   ([`crate::picker`]).
+//! - A mostly written table gets memtables of half the size, because the memory of a smaller
+//!   memtable is free again sooner.
 //!
-//! The limit in bytes has the larger effect, because a compaction of Level0 rewrites these bytes.
-//! The number of sub-levels has a small effect: filters let gets skip most sub-levels, and with
-//! fewer sub-levels a scan of 20 rows takes 11 instead of 14 us of processor time.
+//! Of the two limits for a mostly read table, the limit in bytes has the larger effect, because a
+//! compaction of Level0 rewrites the bytes that Level0 holds. The number of sub-levels has a small
+//! effect, because filters let gets skip most sub-levels. With fewer sub-levels, a scan of 20 rows
+//! takes 11 us of processor time instead of 14.
 //!
 //! Reads and writes are sampled: each thread counts its own operations, and adds one in [`EACH`] to
 //! the counts of the table. So most operations write no cache line that other threads share.

@@ -8,7 +8,7 @@
 //! dozen pieces of memory.
 //!
 //! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
-//! parts before each job, and does not sleep while it finds any. A thread without a job sleeps for
+//! parts before each job, and does not sleep while there are any. A thread without a job sleeps for
 //! at most a second before it checks for parts again. On a full disk it sleeps for less, so parts
 //! that hold slots are freed before the next attempt to write.
 //!
@@ -16,9 +16,9 @@
 //! another owner is not freed here. Its last owner frees it.
 //!
 //! DEFERRED-FREE-4. *Begin and end.* Frees are deferred only between [`DeferredFree::begin`] and
-//! [`DeferredFree::end`], while an engine runs that frees the deferred parts. When the engine
-//! closes, or its background threads end because of a failure, all deferred parts are freed. At all
-//! other times, the last owner frees everything itself.
+//! [`DeferredFree::end`], while the background threads of an engine free the deferred parts. When
+//! the engine closes, or its background threads end because of a failure, all deferred parts are
+//! freed. At all other times, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,16 +1,17 @@
 //! Data blocks: about 16 KB of sorted versions, or half of that in Level0 and Level1.
 //!
 //! # Format
-//! Little-endian; varints are LEB128.
+//! A block is stored as a *frame*: a header of twelve bytes, and the body. Integers are
+//! little-endian; varints are LEB128.
 //!
 //! ```text
 //! frame   0  version    u8   of the frame and its body: 1
-//!         1  coding     u8   0: stored as is; others: see [`crate::coding`]
-//!         2  dictionary u16  the table's dictionary that the body is coded with; 0: none
-//!         4  length     u32  bytes of body, coded
-//!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the extent (u64),
-//!                            bytes 0..8 and the body
-//!        12  body
+//!         1  coding     u8   how the body is encoded (see [`crate::coding`]); 0: it is not
+//!         2  dictionary u16  the table's dictionary with which the body is encoded; 0: none
+//!         4  length     u32  bytes of the encoded body
+//!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the
+//!                            extent (u64), bytes 0..8 of the frame, and the encoded body
+//!        12  body            encoded; the body itself is:
 //! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
 //!                           CSN (as many bytes as the largest of the block needs), key, value
 //!            number of entries (u32)
@@ -23,9 +24,10 @@
 //!
 //! Entries are ordered by key, and the versions of one key from newest to oldest. A block is
 //! checked once, when it is read from a device. From then on, all its entries are known to lie
-//! inside the block and in order. The check also stores the offsets of the entries in search nodes
-//! ([`crate::block_search`]) behind the body. With the offsets, a search, or a step in either
-//! direction, reads only the entries that it compares.
+//! inside the block and in order. The check also builds the search nodes of the block
+//! ([`crate::block_search`]), which contain the offsets of its entries, and stores them in memory
+//! behind the body. With the offsets, a search reads only the entries that it compares, and a step
+//! in either direction reads only the next entry.
 
 mod body;
 mod builder;

@@ -26,12 +26,14 @@
 //! # Guarantees
 //! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any
 //!   key.
-//! - **BLOCK-SEARCH-2.** All [`Way`]s return the same result.
+//! - **BLOCK-SEARCH-2.** A search returns the same result with each set of SIMD instructions, and
+//!   without them ([`Way`]).
 //! - **BLOCK-SEARCH-3.** Nodes over `n` keys take [`bytes_of`]`(n)` bytes of memory. They hold no
 //!   addresses, so they can be moved as bytes.
-//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] passes at most one leaf to its caller. If it passes a
-//!   leaf, the first key of this leaf is below the given key, and no key after this leaf is below
-//!   it. If it passes no leaf, then either no key is below the given key, or all keys are.
+//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] calls the function that its caller gives at most
+//!   once, with the number of a leaf. If it does, the first key of this leaf is below the given
+//!   key, and no key after this leaf is below the given key. If it does not, then either no key of
+//!   the block is below the given key, or all keys are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]

@@ -5,33 +5,34 @@
 //! each block, a byte of rows saves more reads than a byte of blocks. For scans, cached rows save
 //! none. The workload is not known in advance, and it changes.
 //!
-//! So each side (rows, and blocks with tables) remembers the keys that it evicted last, its
-//! *ghosts*. A ghost is an entry that a fixed amount more of memory would have kept (after ARC:
-//! Megiddo, Modha, "ARC: a self-tuning, low overhead replacement cache", 2003). The *ghost miss
-//! cost* of a side is the number of bytes that readers read from a device because the needed entry
-//! is a ghost. These are the reads that the side would save with a little more memory. With a
-//! little less, it would cause about as many more. So memory moves to the side with the higher
-//! ghost miss cost.
+//! So each *side* (rows, and blocks with tables) remembers the keys of the entries that it evicted
+//! last, its *ghosts* (after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement
+//! cache", 2003). With a fixed amount of additional memory, the side would still hold these
+//! entries. The *ghost miss cost* of a side is the number of bytes that readers read from a device
+//! because the needed entry is a ghost. With a little more memory, the side would save these reads.
+//! With a little less memory, it would cause about as many more. So memory moves to the side with
+//! the higher ghost miss cost.
 //!
 //! # Guarantees
 //!
 //! - **BALANCER-1 (to where it is worth more).** The share of rows rises while the ghost miss cost
 //!   of rows is higher than that of blocks and tables, and falls while it is lower. Both costs are
 //!   bytes that were read from a device: a miss of a row whose block was in memory costs nothing.
-//! - **BALANCER-2 (steady).** The share does not change while both costs are about equal, nor
-//!   before much has been read since the last change. Steps are small, and grow only while all
-//!   steps go in the same direction.
+//! - **BALANCER-2 (steady).** The share does not change while both costs are about equal. After a
+//!   change it does not change again before much has been read. Steps are small, and grow only
+//!   while they go in the same direction.
 //! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **BALANCER-4 (within the budget).** The balancer changes only limits. When it lowers the limit
-//!   of rows, each following read of a block evicts some rows, and blocks take their memory. When
-//!   it raises this limit, rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). With memory
-//!   that no cache uses, rows may exceed their share, up to the maximum (BALANCER-3), until blocks
-//!   need this memory.
+//! - **BALANCER-4 (within the budget).** The balancer changes only the limit of rows. After it has
+//!   lowered this limit, each read of a block evicts some rows, and blocks take the rows' memory.
+//!   After it has raised the limit, rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3).
+//!   While there is memory that no cache uses, rows may exceed their share, up to [`SHARE_MOST`],
+//!   until blocks need this memory.
 //! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
 //!   misses; for rows, only in a sample of the buckets.
 //! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
-//!   the share does not change, and the rows have the sample's fraction of the initial share. So
-//!   the hit rate of the sample does not depend on how the share has moved before.
+//!   the share does not change. The rows then have a fraction of the initial share: the fraction
+//!   that the sample is of all buckets. So the hit rate of the sample does not depend on how the
+//!   share has changed before.
 //!
 //! The last rule of BALANCER-4 is needed because only device reads change the share. While all
 //! blocks are in memory there are no device reads, so without the rule the rows could not grow.

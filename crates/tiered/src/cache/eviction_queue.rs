@@ -1,20 +1,23 @@
 //! The eviction policy: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
 //! you need for cache eviction", 2023), and a clock over tables.
 //!
-//! Each queue has a *hand*, which is at its oldest entry. A block enters the *small* queue, which
-//! has a tenth of the capacity. When the hand reaches a block of the small queue, the block moves
-//! to the *main* queue if it was used at least twice. If it was not, it is evicted, and the policy
-//! remembers its key for a while. A block whose key is still remembered enters the main queue
-//! directly. So the blocks of a scan pass only through the small queue and do not displace blocks
-//! of the main queue.
+//! Each queue has a *hand*, which is at its oldest entry. A use gives an entry a mark, up to three.
+//! A block enters the *small* queue, which has a tenth of the capacity. When the hand reaches a
+//! block of the small queue that was used at least twice, the block moves to the *main* queue. A
+//! block that was used less is evicted, and the policy remembers its key for a while. A block whose
+//! key is still remembered enters the main queue directly. So the blocks of a scan pass only
+//! through the small queue and do not displace blocks of the main queue.
 //!
-//! When the hand reaches a block of the main queue, the block moves to the front if it has a mark
-//! of use, and loses the mark. A block without a mark is evicted.
+//! When the hand reaches a block of the main queue that has a mark, the block loses one mark and
+//! moves to the front. A block without a mark is evicted.
 //!
-//! Tables form a clock, which has a hand, too. An eviction advances the hand of the tables if they
-//! hold more than their share, or that of the small queue if this queue has more than its tenth. If
-//! neither is the case, the main queue and the tables compete: the hand whose entries save more
-//! bytes of reading for each byte of memory advances more slowly.
+//! Tables form a queue of their own, which works like the main queue. For an eviction, the policy
+//! chooses the queue whose hand advances:
+//!
+//! - the tables, if they hold more than their share of the capacity (BLOCK-CACHE-6);
+//! - else the small queue, if it has more than its tenth;
+//! - else the main queue or the tables. The hand of the queue whose entries save more bytes of
+//!   reading for each byte of memory advances more slowly.
 
 use std::collections::VecDeque;
 

@@ -15,24 +15,24 @@
 //! - **BLOCK-CACHE-3 (one capacity).** Tables and blocks share one capacity: the limit of the
 //!   budget, less a headroom, less all other charges. Free pages of evicted blocks
 //!   ([`spillway_base::budget::Use::FreePages`]) are not among these charges, because the next
-//!   blocks reuse them. The capacity is at least the floor and at most the ceiling of the settings.
-//!   The cache exceeds it only by entries that are being inserted.
+//!   blocks reuse the pages. The capacity is at least the floor and at most the ceiling of the
+//!   settings. The cache exceeds it only by entries that are being inserted.
 //! - **BLOCK-CACHE-4 (makes room).** When another user of the budget needs memory (BUDGET-1,
-//!   BUDGET-2), the budget calls the cache. The cache evicts as many bytes as are needed, but keeps
-//!   its floor. When the call returns, these bytes are no longer charged. The call waits a moment
-//!   until readers have left the evicted entries. If a reader does not leave in time, for example
-//!   because the system has preempted it, up to an eighth of the budget is no longer charged
-//!   although its memory is not free yet.
+//!   BUDGET-2), the budget calls the cache. The cache evicts entries of as many bytes as are
+//!   needed, but keeps its floor. Then it waits a moment until readers have left these entries.
+//!   When the call returns, these bytes are no longer charged. If a reader has not left in time,
+//!   for example because the system has preempted it, the memory of these entries is not free yet
+//!   although it is no longer charged. Such memory is at most an eighth of the budget.
 //! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. The eviction of
-//!   a table evicts its blocks too. The table and blocks of an extent leave when its last handle is
-//!   dropped, and nothing is inserted for the extent afterwards.
+//!   a table evicts its blocks too. When the last handle of an extent is dropped, the extent's
+//!   table and blocks leave the cache, and nothing is inserted for this extent afterwards.
 //! - **BLOCK-CACHE-6 (tables stay longer).** A table is evicted before its blocks only if tables
 //!   hold more than their share, three quarters of the cache.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
 //!   still see, are charged to the budget. BLOCK-CACHE-4 states the only exception.
 //! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither
-//!   as a hit nor as a miss. It does not replace a table that is there already, and the capacity
-//!   includes it (BLOCK-CACHE-3).
+//!   as a hit nor as a miss. It does not replace a table of the same extent that is in the cache
+//!   already. The capacity includes it (BLOCK-CACHE-3).
 //!
 //! # Parts
 //!

@@ -1,13 +1,13 @@
 //! Digits: packs long runs of decimal digits, nineteen digits into eight bytes.
 //!
-//! Telephone numbers, order numbers and the like are random digits to a compressor. It finds
-//! nothing to match, and Huffman codes, which have whole bits, waste a part of a bit for each
-//! digit. Nineteen digits in eight bytes are within 1 % of the entropy. Packed digits are stored
-//! outside of the compressed bytes, because they cannot be compressed further.
+//! Telephone numbers, order numbers and the like are random digits to a compressor. It finds no
+//! repetitions in them. Its Huffman codes have whole bits, so they waste a part of a bit for each
+//! digit. Nineteen digits in eight bytes take at most 1 % more than their entropy. Packed digits
+//! are stored outside of the compressed bytes, because they cannot be compressed further.
 //!
 //! # Format
-//! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number; the last eight
-//! bytes are the remaining digits.
+//! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number. The last eight
+//! bytes are the remaining digits, up to nineteen.
 
 use spillway_base::{Error, Result};
 

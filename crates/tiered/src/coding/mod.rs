@@ -11,25 +11,25 @@
 //! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was
 //!   encoded with, equals the input.
 //! - **CODING-2.** Decoding any bytes, with any coding and any dictionary, returns some bytes or
-//!   [`spillway_base::ErrorKind::Corruption`]. [`Coded::open`] checks that the claimed length is
-//!   within the caller's bound. The decoder allocates memory only after this check, and never
-//!   writes past the claimed length.
+//!   [`spillway_base::ErrorKind::Corruption`]. Encoded bytes claim the length of the body.
+//!   [`Coded::open`] checks that this length is within the caller's bound. The decoder allocates
+//!   memory only after this check, and never writes past the claimed length.
 //! - **CODING-3.** An encoded body is smaller than the body by at least a sixteenth of the body. A
 //!   body that does not shrink as much is stored as it is.
-//! - **CODING-4.** Decoding a body with another dictionary than its own returns `Corruption`: the
-//!   encoded body carries a number that is derived from the bytes of its dictionary.
+//! - **CODING-4.** An encoded body carries a number that is derived from the bytes of its
+//!   dictionary. So decoding it with another dictionary returns `Corruption`.
 //!
 //! # Format
-//! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies
-//! of data blocks:
+//! Only bodies of data blocks are encoded. A body that is not encoded is stored as it is. An
+//! encoded body (little-endian):
 //!
 //! ```text
 //! 0  length  u32  bytes of the body
-//! 4  digits  varint: number of digits taken out of the values, then the packed digits (see
-//!            `digits`)
-//!    the body, packed (see `pack`):
-//!    LZ4: in one block of LZ4's block format
-//!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number
+//! 4  digits  number of digits that were taken out of the values (varint), then these digits
+//!            (see `digits`)
+//!    packed  the body without these digits, packed (see `pack`) and compressed:
+//!            LZ4: one block of LZ4's block format
+//!            zstd: one frame of RFC 8878; with a dictionary, the frame names its number
 //! ```
 //!
 //! A packed body is at most as long as the body.

@@ -7,8 +7,8 @@
 //!   including blocks that were carried into it undecoded. It may name more.
 //! - **DICTIONARY-2.** At the end of each of its records, the manifest has every dictionary that
 //!   one of its extents names. Only the rewrite of a whole manifest removes a dictionary, and a
-//!   rewrite takes effect as a whole or not at all. If a dictionary is removed while a compaction
-//!   encodes with it, the compaction records it again.
+//!   rewrite takes effect as a whole or not at all. A compaction may encode with a dictionary that
+//!   a rewrite removes meanwhile. The compaction then adds the dictionary to the manifest again.
 //! - **DICTIONARY-3.** A table's newest dictionary stays, named or not. A new dictionary gets a
 //!   larger number than the newest, so no number is used twice.
 //! - **DICTIONARY-4.** A dictionary that was removed from the manifest stays in memory until the

@@ -1,14 +1,14 @@
 //! Packing: rearranges a data block's body so that similar bytes lie together, for a compressor.
 //!
-//! In a body, a few bytes of lengths and a CSN stand between each value and the next key. These
-//! bytes have little entropy, but a compressor does not find it: each piece is shorter than the
-//! shortest match that the compressor looks for. Packing puts all lengths together, and all CSNs.
-//! It stores each CSN as the difference from the CSN before, and of each key only the part that
-//! differs from the key before.
+//! In a body, a few bytes of lengths and a CSN stand between the key and the value of one entry and
+//! those of the next. These bytes have little entropy, but a compressor cannot use that, because
+//! each piece is shorter than the shortest repetition that the compressor looks for. Packing puts
+//! all lengths together, and all CSNs. It stores each CSN as the difference from the CSN before it.
+//! Of each key it stores only the part that differs from the key before it.
 //!
 //! With packing, blocks of the rows in `coding/measure.rs` (sysbench's rows and orders) are a
-//! twentieth to a tenth smaller after compression. Packing and compression together take no longer
-//! than compression of the unpacked body.
+//! twentieth to a tenth smaller after compression than without. Packing and compression together
+//! take no longer than compression of the unpacked body.
 //!
 //! # Format
 //! Integers are LEB128 varints.
@@ -18,14 +18,15 @@
 //! bytes of lengths, bytes of CSNs, bytes of keys, bytes of runs
 //! lengths   of each entry: key length, value length + 1 or 0 for a tombstone
 //! CSNs      of each entry: the difference from the CSN before (from 0 for the first), zigzag
-//! keys      of each entry: bytes shared with the key before, then the remaining bytes
-//! runs      of digits, which are stored elsewhere: for each, bytes of values since the run before,
-//!           and its number of digits
-//! values    of each entry, without those digits
+//! keys      of each entry: number of bytes shared with the key before, then the other bytes
+//! runs      the places of digits that were taken out of values (`digits`); of each run: number of
+//!           bytes of values since the run before, and number of digits
+//! values    of each entry, without these digits
 //! ```
 //!
-//! The encoder takes digits out of the values of a block only if they are more than a quarter of
-//! the block's bytes, and if this made the last block that was tried both ways smaller.
+//! The encoder takes digits out of the values of a block only if two conditions hold. The digits
+//! are more than a quarter of the block's bytes. And of the last block that was encoded both with
+//! and without its digits, the form without them was smaller.
 
 use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result};

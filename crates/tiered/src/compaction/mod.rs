@@ -3,12 +3,12 @@
 //! A source is a list of slices, or a memtable turned into blocks, in key order. A merge decodes
 //! only blocks whose keys interleave with those of other sources:
 //!
-//! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
-//!   changes, and the merge does not read it.
-//! - Other sources may have keys within the key range of a slice. A block of this slice passes
-//!   unchanged if no other source has keys within the block's range. Many such blocks in sequence
-//!   stay where they are, as a slice of their own. A few are *carried*: the merge copies them into
-//!   the new extent. It decodes a carried block only if the target level has a stronger coding.
+//! - A slice is *re-linked* if all of its keys lie before the next key of every other source, and
+//!   COMPACTION-3 and COMPACTION-4 allow it: its level changes, and the merge does not read it.
+//! - A block passes unchanged if no other source has keys within the block's key range, and
+//!   COMPACTION-3 and COMPACTION-4 allow it. Many such blocks in sequence stay where they are, as a
+//!   slice of their own. A few are *carried*: the merge copies them into the new extent. It decodes
+//!   a carried block only if the target level has a stronger coding.
 //! - A slice or block is dropped unread if range tombstones hide each of its versions from every
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
@@ -19,22 +19,25 @@
 //!
 //! # What holds
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
-//!   and no other version is. Its value is unchanged, or, where it was merged, as the table's owner
-//!   rewrites it (E11).
+//!   and no other version is. A version that passes unchanged has the same value as before. A
+//!   version that is merged has the value to which the table's owner rewrites it, if there is a
+//!   rewrite (E11), and else the same value.
 //! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
 //!   one of them.
 //! - **COMPACTION-3.** A slice or block passes unchanged only if it is clean: merging it alone
-//!   would drop nothing, except for versions that are hidden by a range tombstone that some live
-//!   snapshot does not see yet.
+//!   would drop nothing. Versions that are hidden by a range tombstone that some live snapshot does
+//!   not see yet are not considered here.
 //! - **COMPACTION-4.** Blocks and extents do not become fragmented. A small block is merged with a
-//!   neighbour. A slice that a compaction cut is at least an eighth of an extent. An extent of
-//!   which less than half is used is not re-linked.
+//!   neighbour. A slice, or a part of a slice, is left where it is only if it has at least an
+//!   eighth of an extent's bytes and at least half of its extent is used. (Within Level2 another
+//!   share must be used: the one from which the picker counts an extent as mostly dead.)
 //! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source. Only the
 //!   versions of one key, which are never divided among tasks, may exceed this.
-//! - **COMPACTION-6.** Compactions avoid key ranges with damaged blocks. A flush to Level0 cuts its
-//!   output at both ends of these ranges ([`SplitPoints`]), however small the parts are. So the
-//!   flushed rows outside of a damaged range are compacted as usual. Compactions need no such cuts,
-//!   because their inputs hold no keys of these ranges.
+//! - **COMPACTION-6.** Compactions avoid key ranges with damaged blocks, and every slice that
+//!   overlaps such a range. So a flush to Level0 cuts its output at both ends of these ranges
+//!   ([`SplitPoints`]), however small the slices become. Then the flushed rows outside of the
+//!   ranges are compacted as usual. Compactions need no such cuts, because their inputs hold no
+//!   keys of these ranges.
 //!
 //! # Parts
 //!

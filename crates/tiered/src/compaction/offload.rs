@@ -2,8 +2,8 @@
 //! 3.3.2, "FPGA offloading").
 //!
 //! A [`MergeTask`] is a few hundred kilobytes of blocks, with the ranges of their entries to merge.
-//! A [`DropRule`] says which versions to drop. Tasks do not depend on each other, or on tables,
-//! extents or files. So they may run anywhere, in any order, and any number of them in parallel.
+//! A [`DropRule`] says which versions to drop. A task does not depend on other tasks, or on tables,
+//! extents or files. So tasks may run anywhere, in any order, and any number of them in parallel.
 //! The results are blocks in the format of [`crate::block`].
 //!
 //! - **OFFLOAD-1.** The result is a function of the task: its bytes equal the bytes of [`Cpu`]'s
@@ -12,9 +12,9 @@
 //! - **OFFLOAD-3.** An accelerator that fails returns an error and has no other effect. [`Cpu`]
 //!   then does the work.
 //!
-//! [`Checked`] runs two executors and compares their results, byte by byte. If an accelerator
-//! refuses several tasks together, the merge gives it the tasks again one by one, to find the tasks
-//! that it does not support.
+//! [`Checked`] runs two executors and compares their results, byte by byte. An accelerator may
+//! refuse a group of tasks. Then the merge gives it these tasks again one by one, and [`Cpu`] runs
+//! those that the accelerator still refuses.
 
 use std::cmp::Ordering;
 use std::ops::Range;

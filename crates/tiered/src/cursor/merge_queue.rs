@@ -1,21 +1,21 @@
 //! The merge queue: the sources of a scan, in the order of their next keys.
 //!
-//! When the first source reaches a new key, it moves back past the sources whose keys come before
-//! that key. The lowest level has most rows of a table, so its source is mostly first, and stays
-//! first after most steps. A source with few rows moves past all others, but such sources are
-//! rarely first. The queue compares the heads of keys ([`super::key_prefixes`]), which lie together
-//! in memory, and whole keys only where heads are equal. A source that has the same key as the
-//! source before it in the queue is marked, so no step has to search for equal keys.
+//! When the first source has advanced to a new key, it moves back past the sources whose keys come
+//! before that key. The lowest level has most rows of a table. So its source is mostly first, and
+//! stays first after most steps. A source with few rows moves past all others, but is rarely first.
+//! The queue compares the heads of keys ([`super::key_prefixes`]), which lie together in memory. It
+//! compares whole keys only where heads are equal. A source that has the same key as the source
+//! before it in the queue is marked, so no step has to search for equal keys.
 //!
-//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Each step compares
-//! once for each level of the tree, while the queue compares once if the first source stays first.
-//! The tree does not know the second source, so it cannot tell ahead of a step whether the first
-//! source will stay first. A row of a scan over all levels took 1,086 instructions with the tree,
-//! 989 with heads instead of keys in the tree, and 708 with the queue (callgrind,
-//! `scripts/bench-scan-instructions`).
+//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). In the tree, each
+//! step makes one comparison for each level of the tree. In the queue, a step makes one comparison
+//! if the first source stays first. Besides, the tree does not know the second source, so it cannot
+//! tell ahead of a step whether the first source will stay first. A row of a scan over all levels
+//! took 1,086 instructions with the tree, 989 with heads instead of keys in the tree, and 708 with
+//! the queue (callgrind, `scripts/bench-scan-instructions`).
 //!
-//! The queue would be slower for many sources that alternate, but a sub-table has only a handful of
-//! sources.
+//! The queue would be slower than the tree for many sources that alternate, but a sub-table has
+//! only a handful of sources.
 //!
 //! # Guarantees
 //! - **MERGE-QUEUE-1.** No source comes before [`MergeQueue::first`].

@@ -4,19 +4,19 @@
 //! newest version hides the others. A merge queue ([`mod@merge_queue`]) orders the sources by their
 //! next keys. Most comparisons use only the first bytes behind a common prefix ([`key_prefixes`]).
 //!
-//! A step advances the first source. This source stays first, or moves back past some others. A
-//! source can enter the queue with a lower bound of its next key instead of the key. It reads a
-//! block only when this bound becomes the first of the queue. So a scan that ends earlier does not
+//! A step advances the first source. Then this source stays first, or moves back past some others.
+//! A source can enter the queue with a lower bound of its next key instead of the key. It reads a
+//! block only when it is first in the queue with this bound. So a scan that ends earlier does not
 //! read that block.
 //!
 //! Most steps are *near* steps: every source that has to advance goes from a value to a value,
 //! within blocks in memory. Near steps cannot fail and skip no row, so the cursor saves no state
 //! for them. Before any other step, the cursor saves the key on which it stands, for
-//! [`Cursor::last_key`]. This is the only copy: keys and values are read in place when the caller
-//! asks for them.
+//! [`Cursor::last_key`]. Otherwise it copies no keys and values: they are read in place when the
+//! caller asks for them.
 //!
-//! If the first source has several rows together before the next key of every other source, the
-//! cursor returns these rows at once. Such a batch costs one step.
+//! The first source may have several rows together before the next key of every other source. Then
+//! the cursor returns these rows at once. Such a batch costs one step.
 
 mod key_prefixes;
 mod merge_queue;

@@ -2,15 +2,16 @@
 //! filters) enters the cache. So readers do not have to read it from the device.
 //!
 //! - **CACHE-WARMING-1 (a flush).** The table of an extent that a flush writes is in the cache
-//!   before readers see the extent, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8).
+//!   before readers see the extent.
 //! - **CACHE-WARMING-2 (a compaction).** The table of an extent that a compaction writes enters the
-//!   cache, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8), if the cache holds the
-//!   table of an input whose key range overlaps the extent's.
-//! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device.
+//!   cache if the cache holds the table of an input, and the keys of this input overlap those of
+//!   the written extent.
+//! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device. It inserts tables
+//!   only as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8).
 //!
-//! Rejected: warming data blocks, too: inserting a block of the output if the input blocks that it
-//! replaces were used (X-Engine, section 3.1.4). It gained nothing: in a mixed workload with a
-//! cache of 64 MiB, the hit rate was 65.13 % with it and 65.49 % without
+//! Rejected: warming data blocks, too (X-Engine, section 3.1.4). A block of the output would enter
+//! the cache if the input blocks that it replaces were used. It gained nothing: in a mixed workload
+//! with a cache of 64 MiB, the hit rate was 65.13 % with warm blocks and 65.49 % without
 //! (`docs/decisions/031-block-cache.md`).
 
 use std::sync::Arc;

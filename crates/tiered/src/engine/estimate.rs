@@ -1,11 +1,12 @@
 //! Estimates the number of keys in a range, for a planner that chooses an access path. An estimate
 //! reads no device.
 //!
-//! In each run, the estimate examines a limited number of slices and extrapolates from them. A
-//! slice inside the range counts whole. A slice at an end of the range counts in part: the extent's
-//! index, if it is in memory, gives the block in which the range ends. Within a block, and within a
-//! slice whose index is not in memory, the estimate interpolates between the first and the last
-//! key: it takes the eight bytes behind their common prefix as numbers.
+//! In a memtable, the estimate counts a limited number of keys and extrapolates from them. In each
+//! run, it examines a limited number of slices and extrapolates from them. A slice inside the range
+//! counts whole. A slice at an end of the range counts in part. If the index of its extent is in
+//! memory, the index gives the block in which the range ends, and the estimate interpolates within
+//! this block. Otherwise it interpolates within the slice. To interpolate between the first and the
+//! last key, it takes the eight bytes behind their common prefix as numbers.
 //!
 //! Rejected: counting a fixed share of each slice at an end, such as half. A range of a hundred
 //! keys would count as half of an extent, and a planner would prefer a full scan.

@@ -1,9 +1,9 @@
 //! Flushes: a flush writes a memtable into extents (X-Engine, section 3.3.1).
 //!
 //! A flush is quick: it writes the memtable's versions in key order as a new sub-level of Level0,
-//! without a merge. It merges the memtable with Level1 instead if this is cheap: flushes are not
-//! behind, Level0 has no keys in the memtable's range, and the slices of Level1 there have at most
-//! half of the memtable's bytes.
+//! without a merge. It merges the memtable with Level1 instead if this is cheap. The merge is cheap
+//! if flushes are not behind, Level0 has no keys in the memtable's range, and the slices of Level1
+//! in this range have at most half of the memtable's bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

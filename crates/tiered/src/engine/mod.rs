@@ -3,18 +3,24 @@
 //! # Locks
 //!
 //! Reads of rows take none of the locks named here, because a change replaces the map of tables, or
-//! the view of a sub-table, as a whole. Installs of rows take one only to seal a full memtable:
-//! that of its sub-table. The engine holds `manifest` while it records and publishes edits, but not
-//! while it writes a fresh manifest. It holds `tables_changing` while it replaces the map of
-//! tables. The lock order is `working`, `manifest`, `tables_changing`, a table's own lock. Locks
-//! that protect a single figure come last.
+//! the view of a sub-table, as a whole. An install of rows takes a lock only to seal a full
+//! memtable: the lock of the memtable's sub-table.
+//!
+//! - `working`: work on the engine's files holds it shared, and the closing of the engine takes it
+//!   exclusively.
+//! - `manifest`: held while the engine records and publishes edits, but not while it writes a fresh
+//!   manifest.
+//! - `tables_changing`: held while the engine replaces the map of tables.
+//!
+//! The lock order is `working`, `manifest`, `tables_changing`, a table's own lock. Locks that
+//! protect a single figure come last.
 //!
 //! # Memory
 //!
 //! The engine seals a memtable when it is full. When all memtables together exceed half of their
-//! share of the budget, and no sealed one waits for its flush, it seals the largest. When the share
-//! is used up, [`TieredEngine::admit`] waits for a flush, and returns an error if no flush makes
-//! room.
+//! share of the budget, and no sealed memtable waits for its flush, the engine seals the largest.
+//! When the share is used up, [`TieredEngine::admit`] waits for a flush, and returns an error if no
+//! flush makes room.
 
 mod cache_warming;
 mod change;

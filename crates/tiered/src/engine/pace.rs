@@ -2,21 +2,22 @@
 //!
 //! A compaction at full speed takes a core and the device for a second or more, and slows
 //! concurrent reads and commits. So a compaction pauses after each extent. The lower the debt, the
-//! longer the pause. The same debt slows writers, but only well above the value at which
-//! compactions no longer pause. So the debt settles below this value, where compactions do as much
-//! work as writers cause, and the work is spread over time.
+//! longer the pause; from a certain debt on, compactions do not pause. The debt also slows writers,
+//! but only from a higher value on. So the debt settles below the value from which compactions do
+//! not pause. There, compactions do as much work as writers cause, and the work is spread over
+//! time.
 //!
 //! Rejected: a limit of compactions in bytes per second. It would have to be set for each device
 //! and each load.
 //!
-//! A compaction syncs its output every few extents. If it wrote hundreds of megabytes to the device
-//! only at its end, the few kilobytes of a commit would wait behind them.
+//! A compaction syncs its output every few extents. If it synced hundreds of megabytes only at its
+//! end, the few kilobytes of a commit would wait behind them.
 //!
 //! The engine returns the space of free slots to the file system in small pieces ([`Trickle`]),
-//! because a file system locks a file while it deallocates space of the file: readers of the file
-//! wait, and the deallocation itself waits for I/O on the file. On ext4, a deallocation took 0.5 ms
-//! for 2 MiB, and 2 to 4 ms during a compaction. Deallocating the output of a compaction in one
-//! piece took 119 to 299 ms, which dominated the slowest 1 % of gets.
+//! because a file system locks a file while it deallocates space of the file. Readers of the file
+//! wait for the deallocation, and the deallocation itself waits for I/O on the file. On ext4, a
+//! deallocation took 0.5 ms for 2 MiB, and 2 to 4 ms during a compaction. Deallocating the output
+//! of a compaction in one piece took 119 to 299 ms, which dominated the slowest 1 % of gets.
 
 use std::time::Duration;
 

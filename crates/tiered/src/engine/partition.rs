@@ -2,20 +2,23 @@
 //! sub-tables (X-Engine, section 2).
 //!
 //! Sub-tables are flushed and compacted in parallel, and a change of one sub-table's levels leaves
-//! the others alone. So the engine splits a sub-table that has grown large, in the middle of its
-//! data. It also splits a smaller sub-table in the middle of its writes if it receives much of the
-//! write load: more than one and a half times the share that each core would have if all writes
-//! were spread evenly over the cores.
+//! the others alone. The engine splits a sub-table in two cases:
+//!
+//! - The sub-table has grown large. It is split in the middle of its data.
+//! - The sub-table is smaller, but receives much of the write load: more than one and a half times
+//!   the share that each core would have if all writes were spread evenly over the cores. It is
+//!   split in the middle of its writes.
 //!
 //! The engine joins neighbours that have become small and are hardly written, because each
-//! sub-table costs a memtable. Very small neighbours are joined in any case. The write load is
-//! counted from the opening. So until a half-life ([`Inner::half_life`]) of bytes has been flushed,
-//! the engine does not know which sub-tables are hardly written.
+//! sub-table costs a memtable. Very small neighbours are joined even if they are written. The write
+//! load is counted from the opening. So until a half-life ([`Inner::half_life`]) of bytes has been
+//! flushed, the engine does not know which sub-tables are hardly written.
 //!
 //! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
 //! spans the split key is cut ([`super::slice_split`]): only its block with the key is rewritten.
-//! Both halves keep the memtables, and each flushes its own keys of them. Reads and writes continue
-//! during the split: a writer that finds the old memtable closed retries with the new ones.
+//! Both halves keep the memtables of the old sub-table, and each half flushes only its own keys of
+//! them. Reads and writes continue during the split: a writer that finds the old memtable closed
+//! retries with the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,9 +3,9 @@
 //!
 //! A pin holds the manifest's state and a handle of each extent in it. It takes the state, and the
 //! views that hold the extents, under the manifest's lock. Extents never change, so the copy may
-//! take any time. Compactions continue meanwhile, and the space of extents that they replace is
-//! freed when the pin is dropped. A pin does not include memtables. The log has their commits, from
-//! [`Pin::persisted`] on.
+//! take any time. Compactions continue meanwhile. The space of an extent that they replace becomes
+//! free when the pin is dropped. A pin does not include memtables. The log has the commits of the
+//! memtables, from [`Pin::persisted`] on.
 
 use std::path::Path;
 use std::sync::Arc;

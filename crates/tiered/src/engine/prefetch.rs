@@ -2,27 +2,30 @@
 //!
 //! A single get reads its blocks one after the other. The table of an extent (block index and
 //! filters) gives the block that may have the key, and a get reads an older level only if no newer
-//! level has the key. A multi-get does this for several keys in parallel: it reads the first
-//! missing block of each key, and then the next one, without waiting for other keys. It reads as
-//! far ahead of the next get as memory allows, so device and processor work at the same time.
+//! level has the key. A multi-get does this for several keys in parallel. It reads the first
+//! missing block of each key. If a key needs another block, it reads this block when the first one
+//! has come, without waiting for other keys. It reads as far ahead of the next get as memory
+//! allows, so device and processor work at the same time.
 //!
 //! The results come from ordinary gets. If a block could not be read ahead, or if a small cache has
 //! evicted it again, the get that needs it reads it.
 //!
 //! # Guarantees
 //! - **PREFETCH-1 (the gets' results).** Results and errors of gets are the same as without reading
-//!   ahead; gets only wait less.
-//! - **PREFETCH-2 (ahead).** When a get is next, the reads for the keys behind it are in flight, as
-//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. New reads begin once
-//!   there is room for a quarter of that, so that each submission has several.
-//! - **PREFETCH-3 (alone).** If only one of the keys needs a read, its get makes this read itself.
+//!   ahead.
+//! - **PREFETCH-2 (ahead).** Before a get, the reads for the keys after it are in flight or
+//!   complete: for up to [`KEYS_AHEAD`] keys, as far as memory allows (`extent/readahead`,
+//!   READAHEAD-4). New reads begin once a quarter of this memory, and of the places for reads in
+//!   flight, is free, so that each submission has several reads.
+//! - **PREFETCH-3 (alone).** If only one of the keys needs a read, the get of this key makes the
+//!   read itself.
 //!
-//! A multi-get does not read ahead for a key whose get needs no device, because its row or its
-//! blocks are cached, or are in the system's page cache. Such a read would gain nothing from
-//! running in parallel. It would also cost more than the get's own read, which may copy only a part
-//! of a block. To find such keys, the multi-get looks each key up without waiting. This lookup is
-//! not counted: it changes neither the table's access pattern nor the hits and misses of the row
-//! cache, and offers no row to the row cache.
+//! A get needs no device if its row or its blocks are cached, or if its blocks are in the system's
+//! page cache. A multi-get does not read ahead for such keys. A read ahead would gain nothing from
+//! running in parallel with others. It would also cost more than the get's own read, which may copy
+//! only a part of a block. To find such keys, the multi-get looks each key up without waiting. This
+//! lookup is not counted: it changes neither the table's access pattern nor the hits and misses of
+//! the row cache, and offers no row to the row cache.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Opens a scan of a range: a cursor for each sub-table, over the sources of the sub-table.
 //!
 //! For a scan of few rows, opening the cursor is most of the cost. So the view, the bounds, the gap
-//! at the start and the range tombstones are determined once for each sub-table, and not for each
-//! source. The sources are constructed in the vector that the cursor then owns, and each holds
-//! short bounds inline, without an allocation.
+//! at the start ([`crate::tombstone_skip`]) and the range tombstones are determined once for each
+//! sub-table, and not for each source. The sources are constructed in the vector that the cursor
+//! then owns. Each source holds short bounds inline, without an allocation.
 
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Cuts slices between keys: at the key where a sub-table is split, and at the ends of damaged key
 //! ranges.
 //!
-//! Compactions avoid damaged keys, and every slice whose range includes damaged keys. Such a slice
-//! may also have undamaged keys, and these would never be compacted. So slices are cut at the ends
-//! of a damaged range. A flush cuts the slices that it writes (COMPACTION-6 of
-//! [`crate::compaction`]). This module cuts the slices that were there when the damage was found.
+//! Compactions avoid damaged keys, and every slice whose key range includes damaged keys. Such a
+//! slice may also have undamaged keys, and these would never be compacted. So slices are cut at the
+//! ends of a damaged range. A flush cuts the slices that it writes (COMPACTION-6 of
+//! [`crate::compaction`]). This module cuts the slices that existed when the damage was found.
 //!
 //! - **SLICE-SPLIT-1.** The parts of a slice are at its level and hold its versions, and no part
 //!   has keys on both sides of the cut. Only blocks that have keys on both sides are rewritten.
-//! - **SLICE-SPLIT-2.** Once no other work holds a sub-table, no readable slice of it has both
-//!   damaged keys and other keys in its range.
+//! - **SLICE-SPLIT-2.** A cut waits until no other work holds the sub-table. After the cuts, no
+//!   readable slice of the sub-table has both damaged keys and other keys in its range.
 
 use std::ops::Range;
 use std::sync::Arc;

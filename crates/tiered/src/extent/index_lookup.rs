@@ -1,15 +1,16 @@
 //! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! The lookup searches nodes over the last keys of the extent's blocks ([`crate::block_search`]),
-//! which gives the block. A get then needs the block's filter, and if the filter rules the key out,
-//! nothing else. The search nodes also have the offset of each block's filter: it is the word
-//! beside the head of the block's last key. This word lies in the leaf, which is the cache line
-//! where the search ends. So the get does not have to read the list of block properties to find the
-//! filter.
+//! The lookup searches the nodes over the last keys of the extent's blocks
+//! ([`crate::block_search`]), which gives the block. Then a get needs the block's filter. If the
+//! filter rules the key out, the get needs nothing else of the block. The search nodes also have
+//! the offset of each block's filter: it is the word beside the head of the block's last key. This
+//! word lies in the leaf of the nodes in which the search ends. So the get finds the filter without
+//! reading the list of block properties.
 //!
 //! The lookup also prefetches the filter before the leaf has arrived from memory. As soon as the
-//! root has given the leaf, the lookup knows the range of the filters of the leaf's eight blocks.
-//! If these filters take few cache lines, as for long rows, the lookup prefetches all of them.
+//! search of the root has determined the leaf, the lookup knows where the filters of the leaf's
+//! eight blocks lie. If these filters take few cache lines, as for long rows, the lookup prefetches
+//! all of them.
 
 use std::ops::Range;
 

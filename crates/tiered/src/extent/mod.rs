@@ -3,15 +3,19 @@
 //!
 //! # Format
 //! An extent begins at a slot of a data file and takes as many slots as it needs: one, unless a
-//! single version is larger than a slot. Frames have the format of [`crate::block`].
+//! single version is larger than a slot. Its parts are frames, which have the format of
+//! [`crate::block`], and a footer:
 //!
 //! ```text
 //! data blocks   frames, in key order
-//! index         a frame, whose body has for each block: its first key and its last (varint length, bytes),
-//!               its offset from the start of the extent and its length, frame included (varints),
-//!               versions, keys that begin in it, tombstones, payload bytes, smallest CSN, largest CSN (varints),
-//!               the bytes of its filter (varint)
-//! filter        a frame, whose body is the blocks' filters (see [`crate::filter`]), one after another
+//! index         a frame, whose body has for each block:
+//!                  its first key and its last (each after its length, a varint)
+//!                  its offset from the start of the extent (varint)
+//!                  its length, frame included (varint)
+//!                  versions, keys whose newest version is in it, tombstones, payload bytes,
+//!                  smallest CSN, largest CSN (varints)
+//!                  the bytes of its filter (varint)
+//! filter        a frame, whose body is the filters of the blocks in order (see [`crate::filter`])
 //! footer        64 bytes:
 //!    0  magic      8  "SPWYEXTN"
 //!    8  version    u32  1
@@ -26,8 +30,9 @@
 //!
 //! Each block has its own properties and its own filter, so that a compaction can carry the block
 //! into another extent without decoding it. An extent holds the blocks that one flush or compaction
-//! wrote. A compaction may leave slices of older extents in place between these blocks, so other
-//! extents may have keys between two neighbouring blocks of an extent.
+//! wrote. A compaction may leave slices of older extents where they are although their keys lie
+//! between those of the blocks that it writes. So other extents may have keys between two
+//! neighbouring blocks of an extent.
 
 mod async_reads;
 mod builder;

@@ -4,13 +4,13 @@
 //! a read: copying, checking and preparing sixteen kilobytes, and evicting another block. This pays
 //! if the block is not read again soon, and is possible only if the block is not compressed. To
 //! read a part, a get must know the offset of each part, its key range, and a checksum of its
-//! bytes. The table (block index and filters) stores these *notes* when a block has been read and
-//! verified for the second time.
+//! bytes. These are the block's *notes*. The table (block index and filters) stores them when the
+//! block has been read and verified for the second time.
 //!
 //! Rejected: storing the notes of a block at its first read, in memory that is allocated for all
 //! blocks of the extent at once. This wasted memory on blocks that are read only once. With 32
-//! times as much data as memory, the notes took half of the memory for blocks, and 15 % more was
-//! read.
+//! times as much data as memory, the notes took half of the memory for blocks, and 15 % more bytes
+//! were read than with notes at the second read.
 //!
 //! # Guarantees
 //!
@@ -20,26 +20,27 @@
 //! - **PARTIAL-READ-2 (the same answer).** A part gives the same result as its block, or none. If
 //!   it gives none, the whole block is read. A part can show that the block has no version of a key
 //!   only if the part has keys on both sides of this key.
-//! - **PARTIAL-READ-3 (room).** While memory is not used up, blocks enter the cache whole, as
-//!   without partial reads.
+//! - **PARTIAL-READ-3 (room).** While the cache has free memory, blocks enter it whole, as without
+//!   partial reads.
 //! - **PARTIAL-READ-4 (hot blocks enter).** A block that is missed again soon is read whole and
-//!   cached. Soon means: the misses of all blocks since the last miss of this block are at most a
-//!   quarter of the number of cached blocks. So the blocks of a small working set all enter the
+//!   cached. Soon means: between the two misses of this block, the misses of all blocks are at most
+//!   a quarter of the number of cached blocks. So the blocks of a small working set all enter the
 //!   cache. A read that failed because it would have waited for a device does not count as a miss
 //!   here.
 //! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
-//!   cache, are charged with the table, and are evicted with it. For a block that gets have read
+//!   cache. They are charged with the table and evicted with it. For a block that gets have read
 //!   once, the table notes only the time of that read.
 //!
-//! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a partial read
-//! counts with the bytes of the whole block, because a partial read and a whole read are one system
-//! call each. If it counted with the bytes of the part, a single read of a whole block would weigh
-//! as much as many gets that read parts, and blocks would get memory that saves more reads as
-//! cached rows.
+//! The cache balancer weighs rows against blocks by the bytes that are read
+//! (`cache::cache_balancer`). There, a partial read counts with the bytes of the whole block,
+//! because a partial read and a whole read are one system call each. If it counted with the bytes
+//! of the part, a single read of a whole block would weigh as much as many gets that read parts.
+//! Blocks would then get memory that saves more reads as cached rows.
 //!
 //! Rejected: storing the notes in extents. Then the first read of a block could be partial, too.
 //! But a first read usually waits for the device, and this wait hardly depends on the bytes that
-//! are read. The notes would save no memory either: they would have to be in memory to be used.
+//! are read. Notes in extents would save no memory either: they would have to be in memory to be
+//! used.
 //!
 //! Rejected: smaller blocks instead of parts. The keys, counts and filters of the additional blocks
 //! would take several times the memory of the notes.

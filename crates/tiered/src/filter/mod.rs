@@ -3,19 +3,20 @@
 //!
 //! # Guarantees
 //!
-//! - **FILTER-1 (no key is missed).** There are no false negatives: a lookup returns `true` for
-//!   each key that the filter was built from.
-//! - **FILTER-2 (few false positives).** The false-positive rate of a ribbon is 1/128, and that of
-//!   a Bloom filter is about 1 %. Both rates hold for any keys, because these filters depend only
-//!   on hashes. A range filter has no such bound: it depends on how evenly the keys are spread.
+//! - **FILTER-1 (no key is missed).** A lookup returns `true` for each key from which the filter
+//!   was built: there are no false negatives.
+//! - **FILTER-2 (few false positives).** The false-positive rate of a ribbon filter is 1/128, and
+//!   that of a Bloom filter is about 1 %. Both rates hold for any keys, because these filters
+//!   depend only on hashes. A range filter has no such bound: it depends on how evenly the keys are
+//!   spread.
 //! - **FILTER-3 (it can always be built).** A point filter can be built from any hashes, also equal
 //!   ones, in time and memory in proportion to their number.
 //! - **FILTER-4 (the same bytes for the same keys).** The bytes of a point filter depend only on
 //!   the hashes and their order. The bytes of a range filter depend only on the keys.
 //! - **FILTER-5 (any bytes can be asked).** A lookup in bytes that are not a filter returns `true`
 //!   or `false`, and never panics. In a filter of an unknown kind, it returns `true` for every key.
-//! - **FILTER-6 (a seek skips no key).** A seek in a range filter, in either direction, returns a
-//!   position. Between the position where the seek began and this one, the block has no key.
+//! - **FILTER-6 (a seek skips no key).** A seek in a range filter begins at a position and, in
+//!   either direction, returns another. The block has no key between the two.
 //!
 //! # Format
 //!
@@ -34,9 +35,9 @@
 //!
 //! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021)
 //! takes 7.3 bits for each key in a block of 520 keys, and 9.6 in a block of 30 keys. A Bloom
-//! filter takes 10.9 and 17.3 bits, because it consists of whole 64-byte lines. The ribbon takes
-//! longer to build, 45 ns for each key instead of 5, and a lookup takes 18 ns instead of 6 to 12.
-//! `spillway-bench filters` measures both.
+//! filter takes 10.9 and 17.3 bits, because it consists of whole 64-byte lines. On the other hand,
+//! a ribbon takes 45 ns for each key to build, and a Bloom filter 5 ns. A lookup in a ribbon takes
+//! 18 ns, and one in a Bloom filter 6 to 12 ns. `spillway-bench filters` measures both.
 //!
 //! Each block has its own filter, so that a compaction can carry the block into another extent
 //! without decoding it. A filter over a whole extent would have to be rebuilt from all its keys,
@@ -46,22 +47,23 @@
 //!
 //! Rejected: a binary fuse filter (Graf, Lemire, 2022). For 520 keys it needs 1.43 slots of eight
 //! bits for each key (by its authors' rule for three slots a key; 1.42 with four). These are 11.4
-//! bits, more than a Bloom filter takes. It takes 9.0 bits only for millions of keys.
+//! bits, more than a Bloom filter takes. Only for millions of keys does it take as little as 9.0
+//! bits.
 //!
 //! # Scans
 //!
 //! A scan uses the range filters of Level0 and Level1. Runs of these levels have few of a table's
-//! rows. Most runs have none of the rows that a short scan returns, and with the range filter the
-//! scan reads no block of such a run. Level2 has no range filters. Nearly each scan finds rows
-//! there, so a filter would save few reads. It would also take a byte of memory for each key, which
-//! point reads use better. A block that is carried to Level2 without being decoded loses its range
-//! filter (`ExtentBuilder`).
+//! rows. Most of these runs have none of the rows that a short scan returns, and with the range
+//! filter the scan reads no block of such a run. Level2 has no range filters. Nearly each scan
+//! finds rows there, so a filter would save few reads. It would also take a byte of memory for each
+//! key, which point reads use better. A block that is carried to Level2 without being decoded loses
+//! its range filter (`ExtentBuilder`).
 //!
-//! Rejected: prefixes beside the keys in the point filters. A scan of all keys with one prefix
-//! could then skip a block, but a scan of any other range would gain nothing. The engine would need
-//! to know where a key's prefix ends. Each distinct prefix takes as much memory as a key: 14.6 bits
-//! for each entry of an index whose values differ, 8.0 if ten entries have the same value
-//! (`spillway-bench filters`, "with prefixes").
+//! Rejected: adding prefixes of the keys to the point filters, beside the keys. A scan of all keys
+//! with one prefix could then skip a block, but a scan of any other range would gain nothing. The
+//! engine would need to know where a key's prefix ends. Each distinct prefix takes as much memory
+//! as a key: 14.6 bits for each entry of an index whose values differ, 8.0 if ten entries have the
+//! same value (`spillway-bench filters`, "with prefixes").
 
 mod bloom;
 mod range;

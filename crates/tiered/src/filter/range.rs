@@ -6,9 +6,9 @@
 //! width. One bit for each cell says whether the cell has a key. There are eight cells for each
 //! key, so the filter takes a byte for each key.
 //!
-//! A scan that enters the block's range gets the next cell with a key, and does not read the block
-//! before it reaches that cell. If a sub-level has a hundredth of a table's rows, about one in four
-//! scans of twenty rows has to read the sub-level's block.
+//! A scan that enters the block's range asks the filter for the next cell with a key. It does not
+//! read the block before it reaches that cell. If a sub-level has a hundredth of a table's rows,
+//! about one in four scans of twenty rows has to read the sub-level's block.
 //!
 //! Published range filters (SuRF, Rosetta, bloomRF) say whether a range with two known ends has a
 //! key. A scan with a limit does not know its end. It needs the next position that may have a key,

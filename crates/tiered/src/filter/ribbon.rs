@@ -4,13 +4,13 @@
 //! There are slightly more *slots* than keys. Each slot has seven bits, which the builder has to
 //! find. The hash of a key gives 64 consecutive slots, a choice of some of them, and a value of
 //! seven bits. The XOR of the chosen slots must equal the value. So each key gives one linear
-//! equation over a band of 64 slots, and such a banded system is solved in nearly linear time. A
-//! key that was not inserted satisfies its equation with probability 1/128.
+//! equation over 64 consecutive slots. Such a system of equations is banded, and is solved in
+//! nearly linear time. A key that was not inserted satisfies its equation with probability 1/128.
 //!
 //! If the system has no solution, the builder tries another seed of the hash. After several failed
 //! seeds it also adds slots.
 //!
-//! If there are at most 64 slots, the choice of each key may be among all of them.
+//! A filter may have at most 64 slots. Then each key chooses among all of them.
 //!
 //! # Format
 //! The number of slots is a multiple of eight. The slots are stored as seven *columns*. A column

@@ -13,8 +13,8 @@
 //!   commit, but no snapshot includes the commit yet (E2). So a snapshot at or above the cached
 //!   row's CSN sees this row. For a snapshot below it, the lookup continues in the memtables and
 //!   levels.
-//! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, each row that it wrote and
-//!   that was cached has its new value in the cache. Rows that it deleted, or made too large, are
+//! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, the cache has the new value
+//!   of each cached row that the commit wrote. Rows that the commit deleted, or made too large, are
 //!   no longer cached. Flushes and compactions change no newest version, so they do not change the
 //!   row cache.
 //! - **ROW-CACHE-3 (eras).** A change that hides rows without writing a version of each (a range
@@ -23,25 +23,30 @@
 //! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. A row that a reader
 //!   found stays in memory until the reader is done (EPOCH-1).
 //! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time with few misses
-//!   of other keys in between. Scans, and reads of each key once, evict nothing.
+//!   of other keys in between. So scans, and reads of each key once, evict nothing.
 //! - **ROW-CACHE-6 (charged).** Rows, and evicted rows that a reader may still see, are charged to
 //!   the budget. Rows have at most their share of the memory that the budget leaves to caches
-//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). They may exceed it, up to the maximum
-//!   share, with memory that no cache uses. Rows beyond the share are evicted first, used or not.
-//!   When other users of the budget need memory, rows and blocks are evicted together (BUDGET-1,
-//!   BUDGET-2).
+//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). With memory that no cache uses, they may
+//!   exceed their share, up to the maximum share (BALANCER-3). If blocks need this memory, rows
+//!   beyond the share are evicted first, used or not. If other users of the budget need memory,
+//!   rows and blocks are evicted together (BUDGET-1, BUDGET-2).
 //! - **ROW-CACHE-7 (of little use, of little cost).** While the hit rate is very low, the cache
-//!   looks up and inserts only rows in a sample of the buckets, with proportionally less memory. A
-//!   lookup of any other row misses without reading memory that other threads write.
+//!   looks up and inserts only rows in a sample of the buckets. Its memory is reduced to the same
+//!   fraction. A lookup of any other row misses without reading memory that other threads write.
 //!
 //! # How ROW-CACHE-1 is kept
 //!
-//! Each bucket counts how often it was locked. A thread that inserts a row first reads the count,
-//! then looks up the newest version, and inserts it only if the count is still the same. A commit
-//! first installs its versions, then locks the bucket of each of its keys and replaces the cached
-//! row. Three orders are possible. If the commit locks the bucket before the thread reads the
-//! count, the thread finds the commit's version. If the commit locks it after the insertion, the
-//! commit replaces the row. If the commit locks it in between, the thread does not insert the row.
+//! A thread that inserts a row must not insert a version that a concurrent commit has just
+//! replaced. Each bucket counts how often it was locked. The inserting thread first reads the count
+//! of the row's bucket, then looks up the newest version, and inserts it only if the count is still
+//! the same. A commit first installs its versions, then locks the bucket of each of its keys and
+//! replaces the cached row. Three orders are possible:
+//!
+//! - The commit locks the bucket before the thread reads the count. Then the thread finds the
+//!   commit's version.
+//! - The commit locks the bucket between the thread's reading of the count and its insertion. Then
+//!   the count has changed, and the thread does not insert the row.
+//! - The commit locks the bucket after the insertion. Then the commit replaces the row.
 //!
 //! Rejected: replacing a cached row when its memtable is flushed, as the paper does, and not at the
 //! commit. Until the flush, the row cache would have an older version than the memtables. So a

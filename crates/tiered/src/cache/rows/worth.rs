@@ -3,9 +3,9 @@
 //! A lookup that misses costs one or two cache lines, and a row that enters and is not read again
 //! costs more. If a workload reads more rows than the cache can hold, all equally often, the row
 //! cache costs more than it saves. So the cache measures its hit rate. While this rate is very low,
-//! the cache considers only rows in a *sample* of the buckets. The sample has the same fraction of
-//! the rows' memory as of the buckets. So its hit rate is the one that all rows would have, and
-//! shows when to consider all rows again.
+//! the cache considers only rows in a *sample* of the buckets. The rows' memory is reduced to the
+//! fraction that the sample is of all buckets. So the sample's hit rate is the rate that all rows
+//! would have with all of the memory. When it rises, the cache considers all rows again.
 //!
 //! Rejected: measuring the hit rate by rare lookups, each of any row. A row enters the cache at the
 //! second miss of its key, so only the third lookup of a row can hit. Rare lookups would hardly
