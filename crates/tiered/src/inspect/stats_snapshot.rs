@@ -4,38 +4,43 @@
 //!
 //! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`). It writes
 //! under another name and renames the file, without a sync. The reason is that the system reports a
-//! lost write to one sync only (DISK-5 of `storage::disk`). If a sync here got the report that an
-//! edit or extent was lost, this writer would ignore it, and the writer of the edit or extent would
-//! not learn of it.
+//! lost write to only one sync (DISK-5 of `storage::disk`). If a sync of this file got the report
+//! that an edit or extent was lost, the writer of this file would ignore it, and the writer of the
+//! edit or extent would not learn of it.
 //!
 //! A crash leaves the previous file, the new one, or bytes that fail the checksum. A missing, torn
 //! or damaged file, and a file of another version, all count as no statistics.
 //!
 //! # Format
-//! Integers are little-endian. The file `recent` in the data folder:
+//! Integers are little-endian. Times are nanoseconds, and points in time count from the Unix epoch.
+//! The file `recent` in the data folder:
 //!
 //! | bytes | |
 //! |--:|---|
 //! | 4 | `SWRC` |
 //! | 2 | version: 1 |
-//! | 8 | when it was written, in nanoseconds since the Unix epoch |
-//! | 8 | the number of the next new extent at that time: nothing is known of it and later ones |
-//! | 8 | number of extents that were read lately, for each of which follow, in ascending order: |
+//! | 8 | when it was written |
+//! | 8 | the number of the next new extent at that time; the file has extents before it |
+//! | 8 | number of extents that were read lately; then of each, by ascending number: |
 //! | 8 | its number |
-//! | 8 | the counts of its regions at that time, a byte each, 63 at most, one of them at least 1 (`temperature`) |
-//! | 2 | number of compactions, for each of which follow, the newest last: |
+//! | 8 | read counts of its eight regions (`temperature`), a byte each: 0 to 63, not all 0 |
+//! | 2 | number of compactions; then of each, the newest last: |
 //! | 8 | its number |
 //! | 4 | its table |
 //! | 1 | its kind: 0 deletion, 1 intra-Level0, 2 minor, 3 major, 4 self-major, 5 full, 6 recode |
 //! | 1 | the level of its output: 0, 1 or 2 |
-//! | 8 each | input slices, and bytes of their blocks; extents written, and their bytes; slices that were re-linked, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
-//! | 8 | when it ended, in nanoseconds since the Unix epoch |
-//! | 8 | how long it took, in nanoseconds |
-//! | 4 + n | the first key of its inputs |
-//! | 4 + n | the last one |
-//! | 4 | CRC32C of all before |
+//! | 8 + 8 | input slices; bytes of their blocks |
+//! | 8 + 8 | extents written; their bytes |
+//! | 8 + 8 | slices that were re-linked; bytes of their blocks |
+//! | 8 + 8 | blocks that were carried; their bytes |
+//! | 8 + 8 | blocks that merges made; their bytes |
+//! | 8 | when it ended |
+//! | 8 | how long it took |
+//! | 4 + n | length of the first key of its inputs, and the key |
+//! | 4 + n | length of the last key of its inputs, and the key |
+//! | 4 | CRC32C of all preceding bytes |
 //!
-//! A file with bytes that the counts do not account for is damaged.
+//! A file with more bytes than its counts account for is damaged.
 
 use std::path::Path;
 use std::time::Duration;

@@ -6,10 +6,10 @@
 //! SLICE-TREE-2. *Snapshots stay.* An edit changes no node, so the content of an older tree does
 //! not change for its holder.
 //!
-//! SLICE-TREE-3. *Only paths are copied.* A node whose keys an edit does not touch is in the tree
-//! before and after the edit, except for a neighbour that is merged with a changed node
-//! (SLICE-TREE-4). An edit at one position copies, on each level of the path, at most
-//! [`ENTRIES_MAX`] pointers and key prefixes for each of a few nodes, whatever the number of
+//! SLICE-TREE-3. *Only paths are copied.* If an edit changes nothing below a node, the tree after
+//! the edit has the same node. The exception is a neighbour that is merged with a changed node
+//! (SLICE-TREE-4). So an edit at one position copies a few nodes on each level of the path. Of each
+//! of them it copies at most [`ENTRIES_MAX`] pointers and key prefixes, whatever the number of
 //! slices.
 //!
 //! SLICE-TREE-4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`]
@@ -18,11 +18,11 @@
 //!
 //! X-Engine's metadata index copies paths in the same way (section 3.1.3).
 //!
-//! Rejected: a flat list. A search in it was as fast, but an edit copied a counted pointer for each
-//! slice, and later dropped it: some ten milliseconds for half a million slices.
+//! Rejected: a flat list. A search in it was as fast as in the tree, but an edit copied a counted
+//! pointer for each slice, and later dropped it: some ten milliseconds for half a million slices.
 //!
 //! Rejected: a list of lists. An edit would still copy about a thousand counted pointers. Each copy
-//! changes the count in a node that is in no processor cache.
+//! changes the count of a list or slice that is in no processor cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

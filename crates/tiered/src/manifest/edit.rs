@@ -1,35 +1,36 @@
 //! Edits: the structural changes that the manifest records, and the state that results from them.
 //!
 //! # Format
-//! A record's payload is a sequence of edits, which take effect together. Integers are varints,
-//! byte strings have a varint length before them:
+//! A record's payload is a sequence of edits, which take effect together. An edit is its kind (u8)
+//! and its fields. Fields are varints, unless another size is given. Keys and other byte strings
+//! have their length (varint) before them:
 //!
 //! ```text
-//! 1 create table    table, created CSN
+//! 1 create table    table, CSN that created it
 //! 2 drop table      table
 //! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks,
 //!                   bytes of blocks, CRC32C of its bytes (u32, little-endian), the coding that
-//!                   was chosen for its blocks (u8), the number of dictionaries that its blocks may
-//!                   name, and their numbers, ascending, each added before
+//!                   was chosen for its blocks (u8), number of dictionaries that its blocks may
+//!                   name, their numbers, ascending; an earlier edit has added each dictionary
 //! 4 remove extent   table, extent id; no slice of it is left
 //! 5 flushed         table, first key of a sub-table, CSN: commits up to it are in the sub-table's
 //!                   extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
 //! 7 next extent     the smallest extent id never used
-//! 8 known           CSN: the manifest has the tables that commits up to it created, or they were
-//!                   dropped for good
-//! 9 add slice       table, level (0, 1, 2), sub-level (0 outside Level0), then
-//!                   extent id, first block, blocks, bytes of blocks, smallest key, largest key,
-//!                   versions, keys, tombstones, payload bytes, smallest CSN, largest CSN
+//! 8 known           CSN: of each table that a commit up to it created, the manifest has the table,
+//!                   or the table was dropped for good
+//! 9 add slice       table, level (0, 1, 2), sub-level (0 outside Level0), extent id, first block,
+//!                   blocks, bytes of blocks, smallest key, largest key, versions, keys,
+//!                   tombstones, payload bytes, smallest CSN, largest CSN
 //! 10 remove slice   table, extent id, first block
-//! 11 split          table, key, CSN: a sub-table begins at the key; its commits up to the CSN are
-//!                   in its extents
+//! 11 split          table, key, CSN: a new sub-table begins at the key; its commits up to the CSN
+//!                   are in its extents
 //! 12 join           table, key: the sub-table that begins at the key is joined to the one before
-//!                   it; a commit is in the extents of the result if it is in the extents of both
+//!                   it; a commit is in the extents of the result if it is in those of both
 //! 13 add range      table, first key, CSN, upto, whether there is an end (u8), the first key past
-//!                   it: a range tombstone (see `ranges`), in addition to those of the table
-//! 14 cut range      table, the same fields: removes the range tombstone with this CSN and upto
-//!                   from these keys, where it covers them
+//!                   the range: adds a range tombstone (see `ranges`) to those of the table
+//! 14 cut range      table, the same fields: removes the range tombstones with this CSN and upto
+//!                   from these keys
 //! 15 add dictionary table, its number, its bytes
 //! 16 move extent    table, extent id, data file, first slot, slots (as many as before)
 //! ```

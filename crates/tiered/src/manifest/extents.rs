@@ -7,14 +7,16 @@
 //! changes of the original do not affect the clone: a change copies each node on its path that a
 //! clone shares, and updates the other nodes in place.
 //!
-//! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries. If the entries of a node after
-//! a removal and of its neighbour would fit in three quarters of a node, the two nodes are merged.
+//! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries. After a removal from a node,
+//! the node is merged with a neighbour if the entries of both would fit in three quarters of a
+//! node.
 //!
 //! Rejected: a flat map. A rewrite of the manifest and a backup's pin clone the map, and edits wait
 //! meanwhile. Cloning a flat map would copy an entry for each extent.
 //!
-//! The number of a new extent is above all others. So a full rightmost node is not split in halves:
-//! it stays full, and the new extent begins a node of its own.
+//! The number of a new extent is above all others, so new extents enter the rightmost node. When
+//! this node is full, it is not split in halves: it stays full, and the new extent begins a node of
+//! its own.
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -11,19 +11,20 @@
 //! - **MANIFEST-2 (failure).** On a full disk none of a call's edits is recorded, and a later call
 //!   may succeed. After any other failure it is unknown whether the edits survive a restart, and
 //!   every later call fails.
-//! - **MANIFEST-3 (short waits).** An edit waits for a concurrent rewrite only while the rewrite
-//!   clones the state and while it puts the new file in force. Both take the same time whatever the
-//!   number of extents: the first copies one pointer for each table, the second needs a few syncs.
+//! - **MANIFEST-3 (short waits).** An edit waits for a concurrent rewrite only during two of the
+//!   rewrite's steps. One clones the state, which copies one pointer for each table. The other puts
+//!   the new file in force, which takes a few syncs. Neither step takes longer if there are more
+//!   extents.
 //! - **MANIFEST-4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force
 //!   has all edits that were recorded until then.
-//! - **MANIFEST-5 (a failed rewrite).** On a full disk the file in force stays, edits continue, and
-//!   another rewrite begins once the file has grown by half. After any other failure MANIFEST-2
-//!   holds, and no recorded edit is lost.
+//! - **MANIFEST-5 (a failed rewrite).** If a rewrite fails on a full disk, the file in force stays,
+//!   edits continue, and another rewrite begins once the file has grown by half. After any other
+//!   failure of a rewrite MANIFEST-2 holds, and no recorded edit is lost.
 //! - **MANIFEST-6 (opening).** The state that an opening has read survives any crash, because the
-//!   opening writes it to a fresh file. The bytes that the opening read may be only in the system's
-//!   page cache: their writer was killed before it synced them, or its sync failed. After a failed
-//!   sync the system counts the pages as clean, so another sync does not write them, and only
-//!   rewriting the bytes brings them to the device.
+//!   opening writes it to a fresh file. This is needed: the bytes that the opening read may be only
+//!   in the system's page cache, because their writer was killed before it synced them, or because
+//!   its sync failed. After a failed sync the system counts the pages as clean, so another sync
+//!   does not write them. Only rewriting the bytes brings them to the device.
 
 mod edit;
 mod extents;

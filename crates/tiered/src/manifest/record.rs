@@ -21,13 +21,14 @@
 //!
 //! # Torn tail or damage
 //! The manifest writes and syncs a record with edits, and then writes and syncs a *seal*, a record
-//! without edits. Only then does the engine act on the edits. So:
+//! without edits. Only then does the engine act on the edits. So a bad record is one of two things:
 //!
-//! - A bad record with a valid one anywhere after it was once durable, because the later record was
-//!   written after the sync of the earlier one. So the bad record is damage: the opening fails, and
-//!   names file and offset.
-//! - A bad record without a valid one after it was never acted upon, because its seal is not
-//!   durable. It is the torn tail of an append that a crash cut short, and is discarded.
+//! - A bad record with a valid record anywhere after it is damage. It was once durable, because the
+//!   later record was written after the sync of the earlier one. The opening fails, and names file
+//!   and offset.
+//! - A bad record without a valid record after it is the torn tail of an append that a crash cut
+//!   short. The engine never acted on its edits, because its seal is not durable. The opening
+//!   discards it.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

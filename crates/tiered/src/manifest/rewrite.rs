@@ -23,11 +23,12 @@
 //! Rejected: writing edits into both files from the beginning. Each edit would need two more syncs
 //! during a rewrite.
 //!
-//! Rejected: reading the old file again to build the state that is written, instead of cloning the
-//! state. It would take the memory of a second state.
+//! Rejected: building the state that is written by reading the old file again, instead of cloning
+//! the state in memory. It would take the memory of a second state.
 //!
 //! Rejected: writing the state in parts under the lock, and releasing the lock between the parts.
 //! It would need no copy-on-write tree, but every edit would have to check whether the part of the
+//! state that it changes was already written.
 //! state that it changes was already written.
 
 use std::mem;

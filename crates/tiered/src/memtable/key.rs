@@ -12,11 +12,11 @@
 //!
 //! # Invariants
 //!
-//! - A key or version is written in full before a pointer to it is published with Release. It is
-//!   never moved, and never freed before the arena. Readers follow pointers that they loaded with
-//!   Acquire.
-//! - A version list is ordered by CSN, descending; of equal CSNs, the one pushed last stands first.
-//!   No version is ever unlinked, so a push needs only a compare-and-swap on a link.
+//! - A key or version is written in full before a pointer to it is published with Release. Readers
+//!   follow pointers that they loaded with Acquire. A key or version is never moved, and never
+//!   freed before the arena.
+//! - A version list is ordered by CSN, descending. Of versions with equal CSNs, the one pushed last
+//!   stands first. No version is ever unlinked, so a push needs only a compare-and-swap on a link.
 //!
 //! A key and its first version are one allocation: most keys have one version, and both then lie in
 //! one or two cache lines.

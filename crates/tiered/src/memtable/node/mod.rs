@@ -1,34 +1,39 @@
 //! A node of the tree: up to fifteen entries in key order, read without a lock.
 //!
 //! An entry of a leaf is a key. An entry of an inner node is a child node, and its key is the
-//! child's `low`. A slot holds the entry and its *head*: the eight bytes of its key past the node's
-//! *prefix*, with which every key in the node begins. Most comparisons compare only two heads, and
-//! do not load a key.
+//! child's `low`. A slot holds the entry and its *head*. All keys in a node begin with the node's
+//! *prefix*, and a head is the eight bytes of the entry's key past this prefix. Most comparisons
+//! compare only two heads, and do not load a key.
 //!
-//! A node also has its height above the leaves (`level`), a pointer to the node to its right
-//! (`next`), a lower bound of the keys in it and to the right of it (`low`), and, if it is an inner
-//! node, the child for keys below its first entry (`first`). Its *latch* is one word: the lock of
-//! writers, and a count of the node's splits.
+//! A node also has:
+//!
+//! - `level`: its height above the leaves;
+//! - `next`: a pointer to the node to its right;
+//! - `low`: a lower bound of the keys in it and to the right of it;
+//! - `first`, in an inner node: the child for keys below its first entry;
+//! - its *latch*, one word: the lock of writers, and a count of the node's splits.
 //!
 //! # Invariants
 //!
-//! - One word, the [`Order`], gives the occupied slots and their order. An insertion writes a free
-//!   slot and then publishes the order (Release), both under the node's lock. A reader that loads
-//!   the order (Acquire) sees every slot that the order names, and no insertion changes these
-//!   slots.
-//! - A split removes slots from the order, and a later insertion may write to them while a slow
-//!   reader still reads them under the old order. The reader loads the count of splits before it
-//!   loads the order, and again after it has read the slots. If the count has changed, the reader
-//!   discards the values and retries. The reader cannot miss the change: the split raises the count
-//!   by the store that releases its lock, so before an insertion can lock the node and write to a
-//!   freed slot. To read a slot that is being written is harmless: entries and heads are atomics,
-//!   and every entry that was ever in a slot remains valid memory of the same type.
-//! - The prefix changes only while no slot is occupied. A reader whose order names no slot does not
-//!   use the prefix. A reader whose order names slots may read a changing prefix only if a split
-//!   has since removed all of them. Then the count of splits has changed, so it retries.
-//! - `low`, `level` and `first` never change. A split links the new node as `next` before it
-//!   removes the moved entries here, so a reader that does not find a key here finds it to the
-//!   right.
+//! - *Insertions.* One word, the [`Order`], gives the occupied slots and their order. An insertion
+//!   writes a free slot and then publishes the order (Release), both under the node's lock. A
+//!   reader that loads the order (Acquire) sees every slot that the order names, and no insertion
+//!   changes these slots.
+//! - *Splits.* A split removes slots from the order. A later insertion may write to these slots
+//!   while a slow reader still reads them under the old order. So a reader loads the count of
+//!   splits before it loads the order, and again after it has read the slots. If the count has
+//!   changed, the reader discards the values and retries. The reader cannot miss the change: the
+//!   split raises the count by the store that releases its lock, and only after that can an
+//!   insertion lock the node and write to a freed slot. To read a slot that is being written is
+//!   harmless: entries and heads are atomics, and every entry that was ever in a slot remains valid
+//!   memory of the same type.
+//! - *Prefix.* The prefix changes only while no slot is occupied. A reader whose order names no
+//!   slot does not use the prefix. A reader whose order names slots may read a changing prefix only
+//!   if a split has since removed all of these slots. Then the count of splits has changed, so the
+//!   reader retries.
+//! - *Links.* `low`, `level` and `first` never change. A split links the new node as `next` before
+//!   it removes the moved entries from the old node. So a reader that does not find a key in the
+//!   old node finds it to the right.
 #![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
 
 mod locked;
