@@ -4,13 +4,14 @@
 //! # Guarantees
 //! - **WRITE-LOAD-1.** A split divides the write load between its halves, in proportion to the
 //!   writes to the keys of each. A join adds the loads. So the halves of a sub-table that was split
-//!   because of its load are not joined again before their loads have decayed. Write loads are only
-//!   in memory, and an opening starts without them. So the engine joins no sub-tables because of
-//!   low loads before it has flushed a half-life of bytes since the opening. (With one core it
-//!   does, because then no sub-table is split because of its load.)
+//!   because of its load are not joined again before their loads have decayed.
 //! - **WRITE-LOAD-2.** [`WriteLoad::middle`] returns a key only if the latest writes went to both
 //!   sides of it, so that writes to both sides are likely to continue. A sub-table to which rows
 //!   are only appended has no such key, because each flush lies behind all earlier ones.
+//!
+//! Write loads are only in memory, and an opening starts without them. So the engine joins no
+//! sub-tables because of low loads before it has flushed a half-life of bytes since the opening.
+//! (With one core it does, because then it splits no sub-table because of its load.)
 
 use std::collections::VecDeque;
 

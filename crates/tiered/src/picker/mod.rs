@@ -1,43 +1,46 @@
 //! The compaction picker: which slices to compact next, as pure functions of a sub-table's levels.
 //!
 //! # What a pick must keep
-//! - **PICKER-1.** Where sources of one table hold versions of the same key, the newer source holds
-//!   the newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
-//!   that overlaps it.
+//! - **PICKER-1.** If several runs hold versions of one key, the newer run holds the newer
+//!   versions. So a slice leaves Level0 only together with every slice of older sub-levels that
+//!   overlaps it.
 //! - **PICKER-2.** The runs of Level1 and Level2 stay sorted. So the inputs include every slice of
 //!   the target level that overlaps the *hull* of the other inputs: the keys from their smallest to
 //!   their largest.
-//! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level it relieves.
+//! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level that it
+//!   relieves.
 //! - **PICKER-4.** No pick holds a slice from a range in [`Conflicts`]: damaged keys, or keys that
 //!   another compaction holds.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
-//! - *Deletion*: slices of which a quarter of the versions are tombstones go down until the
-//!   versions that the tombstones hide are gone. If there are many range tombstones, a deletion
-//!   compaction rewrites slices without the versions that they hide.
+//! - *Deletion*: slices with many tombstones, at least a quarter of their versions, go down until
+//!   the versions that the tombstones hide are gone. If there are many range tombstones, a deletion
+//!   compaction rewrites slices without the versions that these range tombstones hide.
 //! - *Intra-Level0*: neighbouring sub-levels merge into one, because a read visits each sub-level.
 //!   This happens while Level0 holds too few bytes for a minor compaction, and when it has so many
-//!   sub-levels that writers would soon be slowed. The picker weighs the bytes that the merge
-//!   writes against the number of memtables that Level0 can then take before it must merge as much
-//!   again. So it prefers small sub-levels, and many of them.
+//!   sub-levels that writers would soon be slowed. The picker weighs two figures: the bytes that
+//!   the merge writes, and the number of memtables that Level0 can then take before it must merge
+//!   as much again. So it prefers small sub-levels, and many of them.
 //! - *Minor*: Level0 is compacted once its bytes reach a fixed number or, if that is more, a share
 //!   of the bytes of the lower levels. The picker takes the key range in which Level0 has the most
-//!   bytes for each overlapping byte below. The outputs go into Level1, or, where that is cheap,
-//!   together with the overlapping part of Level1 straight into Level2.
-//! - *Major*: Level1 is compacted into Level2 once it exceeds its target. To move a byte down,
-//!   compactions rewrite about `|L1|/|L0|` bytes at the first step and `|L2|/|L1|` at the second.
-//!   The sum is smallest if both are equal, so Level1's target is the geometric mean of Level2 and
-//!   of the bytes that Level0 holds when it is compacted. A ceiling limits Level0 and Level1
-//!   together to a share of Level2, because they cost space: most of their rows are newer versions
-//!   of rows in Level2, and both versions are stored.
+//!   bytes for each overlapping byte of the level below. The outputs go into Level1. Where it is
+//!   cheap, the overlapping part of Level1 is merged as well, and the outputs go into Level2.
+//! - *Major*: Level1 is compacted into Level2 once it exceeds its target.
 //! - *Self-major*: within Level2, extents of mostly dead blocks, and slices with many versions that
 //!   no snapshot sees, are merged into fewer extents once wasted space exceeds a ceiling.
+//!
+//! The target of Level1 follows from the cost of moving a byte down. Compactions rewrite about
+//! `|L1|/|L0|` bytes for it at the first step and `|L2|/|L1|` at the second. The sum is smallest if
+//! both are equal. So Level1's target is the geometric mean of the bytes of Level2 and of the bytes
+//! that Level0 holds when it is compacted. Level0 and Level1 also cost space: most of their rows
+//! are newer versions of rows in Level2, and both versions are stored. So a ceiling limits Level0
+//! and Level1 together to a share of Level2.
 //!
 //! # Temperature (appendix C)
 //! - **PICKER-5.** Among choices of about the same cost, the coldest goes down.
 //! - **PICKER-6.** Hot slices and hot parts of slices stay in Level1, up to a share of its target.
 //!   None stays while Level1 is so far over its target that writers would soon be slowed, and none
-//!   if a read of Level2 costs no more. So there is always a slice to take down.
+//!   if a read of Level2 costs no more than one of Level1. So there is always a slice to take down.
 //!
 //! # Order
 //! The functions here choose within one sub-table. `compact_one` in `engine/work.rs` chooses among

@@ -4,14 +4,15 @@
 //! # What a pick must keep
 //! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
 //! - **MOVE-PICK-2.** An extent goes to the class that is meant for its level. If this is the
-//!   slowest class, a hot extent goes to the class above instead, and one of the hottest extents
+//!   slowest class, a hot extent goes to the class above it instead, and one of the hottest extents
 //!   goes two classes up.
 //! - **MOVE-PICK-3.** No extent moves to a class with little or no free space: the remaining space
 //!   is for new extents.
 //! - **MOVE-PICK-4.** An extent that has moved up moves down again only once it is much cooler than
 //!   it had to be to move up. So no extent moves back and forth.
-//! - **MOVE-PICK-5.** If a class has no space for a hot extent, the coolest extent that is there
-//!   only because of its temperature moves down, if it is much cooler than the hot one.
+//! - **MOVE-PICK-5.** A class may have no space for a hot extent that should move there. Then the
+//!   coolest of the extents that are in this class only because of their temperature moves down, if
+//!   it is much cooler than the hot extent.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};

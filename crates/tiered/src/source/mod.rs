@@ -1,9 +1,13 @@
 //! The sources of a scan: a memtable or a run of extents, each seen at one snapshot.
 //!
-//! A source gives, for each key in its range, the newest version at or below the snapshot,
-//! tombstones included, in key order of one direction. After
-//! [`spillway_base::ErrorKind::WouldBlock`] a step can be repeated: until a step succeeds, the
-//! source keeps its position.
+//! For each key in its range, a source gives the newest version at or below the snapshot,
+//! tombstones included. Keys come in the order of one direction. A step moves to the next of these
+//! rows ([`Source::advance`]). After [`spillway_base::ErrorKind::WouldBlock`] a step can be
+//! repeated: until a step succeeds, the source keeps its position.
+//!
+//! A source can also *approach* its first row: it moves as near to the row as is known without
+//! reading a block, and then has a lower bound of the row's key as its current key. The next step
+//! moves to the row.
 //!
 //! # Guarantees
 //! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
@@ -11,26 +15,28 @@
 //! - **SOURCE-2 (no row is skipped).** A source that has approached and is not at a row has no row
 //!   before its current key, in its direction. If it has no row inside the bounds, either
 //!   [`Source::approach`] returns `false`, or the next step does.
-//! - **SOURCE-3 (a row comes after what may hide it).** A source that is not at a row compares as
-//!   newer than a row of another source with its current key, because it may have a row there that
-//!   hides the other one.
-//! - **SOURCE-4 (batches).** [`Source::extend`] extends the current row to a batch of values. A
-//!   step would have reached each of them, and all are inside the bounds and before the given key.
-//!   The source then stands on the last of them, and [`Source::rows`] gives the whole batch until
-//!   the next step. If no further value can be added cheaply, the batch is the current row alone.
+//! - **SOURCE-3 (a row comes after what may hide it).** A source that has approached and is not at
+//!   a row may have a row at its current key that hides the row of another source. So it compares
+//!   as newer than a row of another source with this key.
+//! - **SOURCE-4 (batches).** [`Source::extend`] extends the current row to a batch of values, which
+//!   steps would have reached one after the other. All of them are inside the bounds and before the
+//!   given key. The source then stands on the last of them, and [`Source::rows`] gives the whole
+//!   batch until the next step. If no further value can be added cheaply, the batch is the current
+//!   row alone.
 //! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch skips only few keys
 //!   that have no version at the snapshot. So a scan of one row does not wait for keys behind that
 //!   row that other transactions have added since, and a long scan can be stopped between steps.
-//! - **SOURCE-6 (deletions by leaves).** After two consecutive keys of a memtable that are no
-//!   values at the snapshot, the source lists all keys behind the second in its leaf, prefetches
-//!   them together, and then steps through the list. So it does not wait for each key. Keys that
-//!   are inserted meanwhile may be missing from the list. The scan does not need them: they have no
-//!   version at the snapshot (E2).
+//! - **SOURCE-6 (deletions by leaves).** A source over a memtable may find two consecutive keys
+//!   that are no values at the snapshot. Then it lists all later keys in the leaf of the second
+//!   key, prefetches them together, and steps through the list. So it does not wait for the memory
+//!   of each key in turn. Keys that are inserted meanwhile may be missing from the list. The scan
+//!   does not need them: they have no version at the snapshot (E2).
 //!
 //! # Steps
 //!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. Near steps cannot
-//! fail, and are cheap. The other steps cross block borders, and reach tombstones and the end.
+//! fail, and are cheap. The other steps cross the border of a block, reach a tombstone, or reach
+//! the end.
 
 mod memtable;
 #[cfg(test)]

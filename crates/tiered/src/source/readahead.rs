@@ -1,18 +1,19 @@
 //! When the source of a run reads ahead, and how far.
 //!
-//! A source reads ahead in backward scans, and in forward scans that bypass the system's page
-//! cache. It does so through a queue of asynchronous reads. In forward scans through the page
-//! cache, it leaves readahead to the system, which detects ascending reads of a file, and takes
-//! less processor time than the queue. In `bench scan --cold` (1.5 M rows of 224 bytes with 48 MiB,
-//! a busy machine), forward scans with the queue were 0.5 to 1.0 times as fast as without. Where
-//! the page cache is bypassed (2 M rows of 516 bytes, 128 MiB), a scan with the queue is 6 to 7
-//! times as fast, in either direction.
+//! - In backward scans, and in forward scans that bypass the system's page cache, a source reads
+//!   ahead through a queue of asynchronous reads. Where the page cache is bypassed (`bench scan
+//!   --cold`, 2 M rows of 516 bytes, 128 MiB), a scan with the queue is 6 to 7 times as fast as
+//!   without, in either direction.
+//! - In forward scans through the page cache, a source leaves readahead to the system. The system
+//!   detects ascending reads of a file, and takes less processor time than the queue. Forward scans
+//!   with the queue were 0.5 to 1.0 times as fast as without (1.5 M rows of 224 bytes with 48 MiB,
+//!   a busy machine).
 //!
-//! Readahead begins once three consecutive blocks of the scan were not in the block cache. Most
-//! scans end earlier, and so cause no unneeded reads. From then on a read is always in flight, and
-//! each read is larger than the one before, up to a limit. Readahead ends when several consecutive
-//! blocks are found in memory, because another reader of these blocks may have read the following
-//! ones too.
+//! A source begins to read ahead once three consecutive blocks of the scan were not in the block
+//! cache. Most scans end earlier, and so cause no unneeded reads. From then on a read is always in
+//! flight, and each read is larger than the one before, up to a limit. The source stops when
+//! several consecutive blocks are found in memory: another reader may have read these blocks, and
+//! then it may have read the following ones too.
 
 use std::ops::Range;
 use std::sync::Arc;

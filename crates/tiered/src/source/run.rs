@@ -1,8 +1,9 @@
 //! A scan's source over a run of slices.
 //!
 //! Within a block, a source knows the first and last entry inside its range, so it does not compare
-//! each key with the range. It also knows whether each key between these entries has only one
-//! version, which the snapshot sees. If so, a step moves to the next entry, in either direction.
+//! each key with the range. It also knows whether each key between these two entries has only one
+//! version, and the snapshot sees all of these versions. If so, a step moves to the next entry, in
+//! either direction.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -2,12 +2,13 @@
 //! folder in their place.
 //!
 //! Without tiers, data files are in the data folder, and no record of folders exists. With tiers,
-//! the data folder has a record of the other folders, and each of them records its owner:
+//! the data folder has a record of the other folders, and each other folder has a record of its
+//! owner:
 //!
 //! - **SPACE-1.** A database opens only with every folder that has data files of it, each at its
-//!   recorded path, or at the path that the settings give. If one is missing, the opening fails
-//!   with an error that names the folder and the setting for it, and changes nothing.
-//! - **SPACE-2.** A folder belongs to one database, and no file of another database is touched.
+//!   recorded path, or at the path that the settings give. If a folder is missing, the opening
+//!   fails with an error that names the folder and the setting for it, and changes nothing.
+//! - **SPACE-2.** A folder belongs to one database, and a database touches no file of another.
 //! - **SPACE-3.** A folder that the settings no longer name is used until it is empty, and receives
 //!   no new extents.
 //!
@@ -20,15 +21,23 @@
 //! | 2 | version: 1 |
 //! | 16 | the database's number |
 //! | 2 | the largest folder number ever assigned |
-//! | 2 | number of folders, for each of which follow: |
-//! | 2 | its number, never reused: a folder that is no longer used still bears its number |
+//! | 2 | number of folders; then of each: |
+//! | 2 | its number; numbers are never reused, because an unused folder keeps its own |
 //! | 1 | its class: 0 fast, 1 ssd, 2 hdd |
-//! | 4 + n | its path, in UTF-8 |
-//! | 4 | CRC32C of the preceding bytes |
+//! | 4 + n | length of its path, and the path in UTF-8 |
+//! | 4 | CRC32C of all preceding bytes |
 //!
-//! `tier-owner` in each of the other folders: `SWTO`, version (2 bytes), the database's number (16
-//! bytes), the folder's number (2 bytes), CRC32C of the preceding bytes (4 bytes). Each file is
-//! written under a temporary name, synced, and renamed.
+//! `tier-owner` in each of the other folders:
+//!
+//! | bytes | |
+//! |--:|---|
+//! | 4 | `SWTO` |
+//! | 2 | version: 1 |
+//! | 16 | the database's number |
+//! | 2 | the folder's number |
+//! | 4 | CRC32C of all preceding bytes |
+//!
+//! Each file is written under a temporary name, synced, and renamed.
 
 use std::path::{Path, PathBuf};
 

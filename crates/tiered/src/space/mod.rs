@@ -5,7 +5,7 @@
 //!
 //! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their
 //! last slots become free. The set of used slots is not stored: an opening derives it from the
-//! manifest. When the last handle of an extent is dropped, its slots become free. At that time the
+//! manifest. The slots of an extent become free when its last handle is dropped. At that time the
 //! edit that removed the extent is durable, and the last reader is done.
 //!
 //! SPACE-1 to SPACE-3 are in `folders`.
@@ -13,13 +13,14 @@
 //! - **SPACE-4.** The file system has allocated the space of a slot that is handed out, so a write
 //!   to it does not meet a full disk.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
-//!   of the others goes back to the file system, wherever in a file they are, and is allocated
-//!   again before they are used.
+//!   of the other free slots goes back to the file system, wherever in a file they are. It is
+//!   allocated again before the slots are used.
 //! - **SPACE-6.** No file records whether free slots have space. An opening assumes that none has,
 //!   and the engine then returns the space that an earlier process has left.
-//! - **SPACE-7.** The caller that returns space determines how much at once, because the file
-//!   system locks a file while it deallocates space of the file, and readers of the file wait.
-//!   Cutting off the end of a file takes hardly any time once the space of its slots was returned.
+//! - **SPACE-7.** The caller that returns space determines how many slots are returned at once,
+//!   because the file system locks a file while it deallocates space of the file, and readers of
+//!   the file wait. Cutting off the end of a file takes hardly any time once the space of its slots
+//!   was returned.
 
 mod class;
 mod file;

@@ -5,24 +5,24 @@
 //! word with the number of the epoch in which they were last changed. An *epoch* is an amount of
 //! work, not of time: it ends when a fixed number of reads for each extent has been counted. So a
 //! temperature compares an extent with the others, whatever the load, and an idle database forgets
-//! nothing. Written bytes advance the epoch, too: without them, the temperatures of a table that is
+//! nothing. Written bytes advance the epoch, too. Without them, the temperatures of a table that is
 //! only written would never decay.
 //!
 //! # What holds
 //! - **TEMPERATURE-1.** A read takes no lock for its count. Twelve of thirteen reads only decrement
-//!   a thread-local counter. The thirteenth is counted by a plain store to the extent's word, and
-//!   only each sixteenth of these, one read in 208, adds to the shared count of the epoch.
+//!   a thread-local counter. The thirteenth is counted by a plain store to the extent's word. Each
+//!   sixteenth counted read, which is one read in 208, also adds to the shared count of the epoch.
 //! - **TEMPERATURE-2.** Each epoch halves all counts. A count is halved when it is next used, once
 //!   for each epoch that has ended since its last change. The temperature of an extent that is read
-//!   as often as the average is about [`MEAN`] at the beginning of an epoch, and about twice that
-//!   at its end.
+//!   as often as the average is about [`MEAN`] at the beginning of an epoch, and about twice
+//!   [`MEAN`] at its end.
 //! - **TEMPERATURE-3.** A temperature belongs to blocks. The temperature of a slice is computed
 //!   from the counts of its blocks' regions, scaled up to a whole extent. Moving an extent or
 //!   re-linking a slice changes no temperature.
 //! - **TEMPERATURE-4.** The output of a compaction inherits the temperature of the input that it
 //!   replaces, by key. The output of a flush begins cold.
-//! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions: two threads may
-//!   lose a count, and a restart loses all.
+//! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions. So it is
+//!   harmless that two threads may lose a count, and that a restart loses all.
 //!
 //! Each get counts as a read of the block that it searches. A scan counts as a read only of the
 //! block where it begins, so a full scan warms nothing. Reads of compactions, checks and backups do

@@ -4,7 +4,8 @@
 //! once no snapshot needs them, and tombstones in memtables stay until a flush. Each time a
 //! consumer polls the queue for its first row, a scan would walk over all of these tombstones. So a
 //! scan that has walked over them once records a gap, and later scans skip the gap. A gap is a key
-//! range, and the CSN of a snapshot at which the range had no row. A sub-table has a few gaps.
+//! range, and the CSN of a snapshot at which the range had no row. A new gap is first *on trial*,
+//! where no scan skips it, and then *active*. A sub-table has a few gaps.
 //!
 //! # Guarantees
 //!
@@ -13,28 +14,32 @@
 //!   reaches the gap, or begins in it, continues past the gap's end and returns the same rows as
 //!   without the gap. A scan at an older snapshot never skips the gap.
 //! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no active gap
-//!   covers its key, and no gap that is then on trial will cover it when it becomes active.
-//! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes a lock only for a value
-//!   inside a gap; if the sub-table has no gap, it loads one word. Deletions do nothing.
+//!   covers its key, and no gap that is then on trial will cover the key when it becomes active.
+//! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock to find gaps. An insertion takes a lock only
+//!   for a value inside a gap; if the sub-table has no gap, it loads one word. Deletions do
+//!   nothing.
 //! - **TOMBSTONE-SKIP-4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with
 //!   [`GAPS_BYTES_MAX`] of keys, and for each gap up to [`EARLIER_MAX`] earlier states. The gaps
 //!   that save the least are evicted.
-//! - **TOMBSTONE-SKIP-5 (older snapshots).** A scan at a snapshot that is too old for a grown gap
-//!   can still skip the gap as it was before it grew, within TOMBSTONE-SKIP-4.
+//! - **TOMBSTONE-SKIP-5 (older snapshots).** A gap may have grown, and then has a newer CSN. A scan
+//!   at a snapshot that is too old for the grown gap can still skip the gap as it was before it
+//!   grew (its *earlier state*), within TOMBSTONE-SKIP-4.
 //!
 //! # Why it holds
 //!
 //! *Later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were
 //! installed before the scan began (E2), so no later installation changes the rows that S sees. A
-//! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap at
-//! S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes and
-//! compactions add no value. The scan treats rows that a range tombstone hides from S like
-//! tombstones. Commits may be installed in any order: a gap's CSN is compared only with snapshots.
+//! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap
+//! with the CSN S is true as long as no such value is installed. Tombstones of keys and of ranges,
+//! flushes and compactions add no value. The scan treats rows that a range tombstone hides from S
+//! like tombstones. Commits may be installed in any order, because a gap's CSN is compared only
+//! with snapshots.
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
-//! into a memtable and then checks the gaps over its key. The scan puts the gap *on trial*, where
-//! no scan uses it, and then checks the memtables again for any value above S. At least one of the
-//! two checks must see the other thread's write. Without a memory barrier, both checks may miss it.
+//! into a memtable and then checks the gaps over its key. The scan puts the gap on trial, and then
+//! checks the memtables again for any value above S. If this second check finds a value, the gap
+//! ends before it. At least one of the two checks must see the other thread's write. Without a
+//! memory barrier, both checks may miss it.
 //!
 //! A fence in each insertion would suffice, but is not needed: every insertion already passes the
 //! *gate* of its memtable. It changes a word of the gate when it enters and when it leaves, and it
@@ -47,38 +52,41 @@
 //!
 //! *Which memtables.* The scan loads the view and passes the gate of the active memtable under the
 //! lock that protects the replacement of views. (It uses a try-lock, so scans do not wait.) A
-//! memtable that becomes active later is in a view that is stored under the same lock later, so an
-//! insertion into it sees the gap on trial. The gates of immutable memtables must be empty, which
-//! they soon are. Such a memtable may come from a sub-table that was split or joined since, and a
-//! writer that is still inside would check the gaps of that sub-table, and not these.
+//! memtable that becomes active later is in a view that is stored under the same lock later. So an
+//! insertion into this memtable sees the gap on trial.
+//!
+//! The scan also requires that no writer is inside the gate of an immutable memtable. Such a
+//! memtable may come from a sub-table that was split or joined since. A writer that is still inside
+//! would check the gaps of the old sub-table, and not those of the new one. The gates of immutable
+//! memtables are soon empty, because no writer enters them any more.
 //!
 //! So the view that the scan has loaded has every value above S whose writer did not see the gap on
 //! trial. The value is in a memtable, which the second check reads, or was flushed since. If it was
 //! flushed, its slice has CSNs above S, and the scan withdraws the gap. (No present or future
 //! snapshot sees a value that a compaction dropped, HORIZON-2.)
 //!
-//! *From trial to active.* Trials and gaps are in one list, which is changed under a lock. An
-//! insertion that finds its key in a trial removes the trial, and the scan then cannot activate it.
-//! An insertion that finds its key in an active gap replaces the gap by its parts on both sides of
-//! the key. It does so before it leaves the gate, so before its commit counts as installed. A
-//! snapshot that sees the value was taken later and finds the list without the gap
-//! (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
+//! *From trial to active.* Gaps on trial and active gaps are in one list, which is changed under a
+//! lock. An insertion that finds its key in a gap on trial removes this gap from the list, and the
+//! scan then cannot activate it. An insertion that finds its key in an active gap replaces the gap
+//! by its parts on both sides of the key. It does so before it leaves the gate, so before its
+//! commit counts as installed. A snapshot that sees the value is taken later than that. So a scan
+//! at this snapshot finds the list without the gap (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
 //!
-//! *Gaps within gaps.* Where the scan skipped active gaps, the second check skips them, too. It
-//! uses the list of gaps as it is after the scan has passed the gate: had a value been inserted
-//! into such a gap, its writer would have cut the gap before it left. So a consumer that polls a
-//! queue walks only over the rows that were deleted since the last poll, and its new gap absorbs
-//! the gap that it skipped.
+//! *Gaps within gaps.* A scan that records a gap may have skipped active gaps. The second check
+//! skips them, too. It uses the list of gaps as it is after the scan has passed the gate: had a
+//! value been inserted into such a gap, its writer would have cut the gap before it left. So a
+//! consumer that polls a queue walks only over the rows that were deleted since the last poll, and
+//! its new gap absorbs the gap that it skipped.
 //!
 //! The scan and the second check read memtables a leaf at a time ([`crate::source`], SOURCE-6).
 //! When they read key by key, the cache misses on keys that another core had written took most of a
 //! poll's time.
 //!
 //! *Earlier states.* If several consumers poll a queue, one of them may have a snapshot just below
-//! the CSN of a gap that another consumer recorded. Its scan skips an earlier state of the gap: the
-//! gap as it was before it grew. An earlier state is a gap with its own CSN, true for the same
-//! reasons, inside the grown gap and cut together with it. When a scan at an old snapshot has found
-//! a gap inside a newer gap, it adds its gap as an earlier state of the newer one.
+//! the CSN of a gap that another consumer recorded. Its scan skips an earlier state of the gap. An
+//! earlier state is a gap with its own CSN, true for the same reasons, inside the grown gap and cut
+//! together with it. When a scan at an old snapshot has found a gap inside a newer gap, it adds its
+//! gap as an earlier state of the newer one.
 //!
 //! The ages of the kept states, in commits, grow about exponentially. So scans at young snapshots,
 //! which are the most frequent, walk over little, and scans at older ones skip at least a part.
@@ -91,11 +99,11 @@
 //! scan.
 //!
 //! *Borders.* A gap ends right behind the last key that the scan walked over, not at the next row.
-//! So rows that are appended to a queue lie behind the gap at its head, and do not cut it, even if
-//! the queue was empty. A gap begins where the scan began, if the scan walked upwards from there;
-//! the next poll then begins inside the gap and seeks once. An insertion below the first key that
-//! the scan walked over moves the start of the gap up to that key, so repeated insertions there cut
-//! the gap only once.
+//! So rows that are appended to a queue lie behind the gap at its head, and do not cut the gap,
+//! even if the queue was empty. A gap begins where the scan began, if the scan walked upwards from
+//! there. The next poll then begins inside the gap and seeks once. An insertion below the first key
+//! that the scan walked over moves the start of the gap up to that key, so repeated insertions
+//! there cut the gap only once.
 //!
 //! Rejected: counting tombstones for each block, and skipping blocks that hold only tombstones. A
 //! scan would still have to pass the rows of older blocks that these tombstones hide. And a young
