@@ -4,7 +4,7 @@
 //! These properties are in a small object apart from the table, and each thread caches the objects
 //! of the tables that it reads. So a hit in the row cache does not load the list of tables, which
 //! would cost two writes to shared memory. The cache of an idle thread may keep the object of a
-//! dropped table, but it does not keep the table's memory.
+//! dropped table, but the object does not keep the table's memory.
 //!
 //! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`] as long
 //!   as any thread holds the object, and no two tables share one. All changes of the object go

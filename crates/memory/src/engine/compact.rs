@@ -1,10 +1,11 @@
 //! Log compaction, the first form of HiEngine, section 4.4. It copies the live records of kept
 //! segments that have few of them into new files. The old segments can then be released (MEMORY-4).
 //!
-//! Compaction finds live records through the indirection arrays: it scans their entries and
-//! collects the places in the chosen segments. So it parses no log and looks up no key. Then it
-//! reads the records in the order of their places, and writes them sequentially. Once the new file
-//! is durable, it replaces each place under the entry's lock, unless the place has changed. The old
+//! Compaction finds live records through the indirection arrays: it scans the entries and the
+//! versions in their chains, and collects the places in the chosen segments. So it parses no log
+//! and looks up no key. Then it reads the records in the order of their places, and writes them
+//! sequentially. Once the new file is durable, compaction locks the entry of each record and
+//! replaces the old place by the new one, unless the row no longer has the old place. The old
 //! segments are released after the next checkpoint (SEGMENT-2).
 //!
 //! ```text

@@ -4,9 +4,10 @@
 //! versions. An install puts the versions of a commit at the heads of their rows' chains. Once the
 //! commit is durable, the engine learns the places of the commit's records in the log
 //! ([`spillway_base::log_place`]). From then on a version may be evicted: the row's entry then
-//! holds the place instead, and a read loads the version again. A checkpoint writes the entries and
-//! the indexes, and no rows. After a crash, the checkpoint and the tail of the log restore the
-//! place of every row.
+//! holds the place instead, and a read loads the version again.
+//!
+//! A checkpoint writes the entries and the indexes, and no rows. After a crash, the checkpoint and
+//! the tail of the log restore the place of every row.
 //!
 //! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
 //!

@@ -23,10 +23,11 @@
 //! # The tree
 //!
 //! A node has a prefix of any length, a slot for the key that ends right after the prefix, and up
-//! to 256 children, one for each next byte of a key. It has at least two entries, so every node is
-//! a branch. A leaf stores only the rest of its key: the bytes that the nodes on its path do not
-//! have. The tree thus holds complete keys, and neither a failed lookup nor a scan of keys reads
-//! rows. A key without a rest needs no leaf: the slot holds its RID, marked by the highest bit.
+//! to 256 children, one for each next byte of a key. At least two of its slots are in use, so every
+//! node is a branch. A leaf stores only the rest of its key: the bytes that the nodes on its path
+//! do not have. The tree thus holds complete keys, and neither a failed lookup nor a scan of keys
+//! reads rows. A key without a rest needs no leaf: the slot holds its RID, marked by the highest
+//! bit.
 //!
 //! Modules, the lowest first: `memory` (allocation of nodes and leaves), `latch` (versions and
 //! locks), `entry` (the content of a slot), `node`, `descent` (descents to a key), `insert`,

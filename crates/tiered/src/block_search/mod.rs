@@ -11,10 +11,10 @@
 //! the offset of each key. The *root* has the first head of each leaf, in nodes of sixteen heads,
 //! one cache line each.
 //!
-//! A block of the usual size has a few root nodes. The search compares all of them, because these
-//! loads do not depend on each other. If there are more than eight root nodes, a layer of nodes
-//! above them has the first head of each. SIMD instructions compare all heads of a node at once.
-//! The search compares whole keys only where heads are equal.
+//! A block of the usual size has a few root nodes. The search compares all of them: their loads do
+//! not depend on each other, so together they take little longer than one. If there are more than
+//! eight root nodes, a layer of nodes above them has the first head of each. SIMD instructions
+//! compare all heads of a node at once. The search compares whole keys only where heads are equal.
 //!
 //! The nodes are not stored on disk. They are built when a block enters memory, because the check
 //! of the block reads all keys at that moment. So blocks on disk stay small, and blocks of every

@@ -8,10 +8,12 @@
 //! So each *side* (rows, and blocks with tables) remembers the keys of the entries that it evicted
 //! last, its *ghosts* (after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement
 //! cache", 2003). With a fixed amount of additional memory, the side would still hold these
-//! entries. The *ghost miss cost* of a side is the number of bytes that readers read from a device
-//! because the needed entry is a ghost. With a little more memory, the side would save these reads.
-//! With a little less memory, it would cause about as many more. So memory moves to the side with
-//! the higher ghost miss cost.
+//! entries.
+//!
+//! The *ghost miss cost* of a side is the number of bytes that readers read from a device because
+//! the needed entry is a ghost. With a little more memory, the side would save these reads. With a
+//! little less memory, it would cause about as many more. So memory moves to the side with the
+//! higher ghost miss cost.
 //!
 //! # Guarantees
 //!

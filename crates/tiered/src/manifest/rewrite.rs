@@ -8,8 +8,9 @@
 //!    file in force, and their bytes are also kept in memory.
 //! 2. Without the lock, the rewrite writes the picture to a new file, in pieces with a sync after
 //!    each. The pieces keep the syncs of concurrent edits short: such a sync may have to wait until
-//!    the file system has written other dirty data, and there is never more than one piece of it.
-//!    The rewrite then writes the new `CURRENT` under a temporary name beside the old one.
+//!    the file system has written other dirty data, and the rewrite never leaves more than one
+//!    piece of dirty data. The rewrite then writes the new `CURRENT` under a temporary name beside
+//!    the old one.
 //! 3. Without the lock, the rewrite appends the edits that were kept meanwhile, in rounds, until
 //!    few remain.
 //! 4. Under the lock, the rewrite appends and syncs the remaining edits, switches `CURRENT` by a

@@ -8,10 +8,10 @@
 //! level 0   [a c d]──▶[f g]──▶[m n q]──▶[s t]──▶ …     s: not in level 1 yet, found from m by going right
 //! ```
 //!
-//! A memtable spends most of its time waiting for memory. In a skiplist of a million keys, a search
-//! visits some twenty nodes, each in a cache line of its own, and most of them are not in the
-//! processor's cache. In the tree, a search visits six or seven nodes. All but the last stay in the
-//! processor's cache, and the lines of a node are fetched in parallel.
+//! A search in a memtable spends most of its time waiting for memory. In a skiplist of a million
+//! keys, a search visits some twenty nodes, each in a cache line of its own, and most of them are
+//! not in the processor's cache. In the tree, a search visits six or seven nodes. All but the last
+//! stay in the processor's cache, and the lines of a node are fetched in parallel.
 //!
 //! # Invariants
 //!

@@ -8,11 +8,12 @@
 //!
 //! Slices above Level2 are compressed, too, once their sub-table has *come to rest*: nothing has
 //! been written to it for a while. A table that is small in relation to memory would otherwise
-//! never be compressed, because no new writes drive its rows down to Level2. First, minor
-//! compactions take Level0 down. Then recode compactions compress the slices of Level1 in place. (A
-//! compaction into Level2 would also rewrite the overlapping slices of Level2, perhaps for a few
-//! rows.) A sub-table at rest is compressed only if the uncompressed slices above Level2 are a
-//! large enough part of it.
+//! never be compressed, because no new writes drive its rows down to Level2.
+//!
+//! In a sub-table at rest, minor compactions first take Level0 down. Then recode compactions
+//! compress the slices of Level1 in place. (A compaction into Level2 would also rewrite the
+//! overlapping slices of Level2, perhaps for a few rows.) A sub-table at rest is compressed only if
+//! the uncompressed slices above Level2 are a large enough part of it.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;

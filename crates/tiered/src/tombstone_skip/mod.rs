@@ -30,10 +30,11 @@
 //! *Later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were
 //! installed before the scan began (E2), so no later installation changes the rows that S sees. A
 //! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap
-//! with the CSN S is true as long as no such value is installed. Tombstones of keys and of ranges,
-//! flushes and compactions add no value. The scan treats rows that a range tombstone hides from S
-//! like tombstones. Commits may be installed in any order, because a gap's CSN is compared only
-//! with snapshots.
+//! with the CSN S is true as long as no such value is installed.
+//!
+//! Tombstones of keys and of ranges, flushes and compactions add no value. The scan treats rows
+//! that a range tombstone hides from S like tombstones. Commits may be installed in any order,
+//! because a gap's CSN is compared only with snapshots.
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
 //! into a memtable and then checks the gaps over its key. The scan puts the gap on trial, and then
@@ -44,7 +45,7 @@
 //! A fence in each insertion would suffice, but is not needed: every insertion already passes the
 //! *gate* of its memtable. It changes a word of the gate when it enters and when it leaves, and it
 //! checks for gaps before it leaves. So the scan changes all words of the gate, too, between the
-//! trial and its second check, and must find no writer inside at each change.
+//! beginning of the trial and its second check, and must find no writer inside at each change.
 //!
 //! A writer that left before the scan changed its word has put its value where the second check
 //! sees it. A writer that enters after the change sees the gap on trial. The scan does not wait

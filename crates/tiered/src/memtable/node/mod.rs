@@ -24,9 +24,10 @@
 //!   splits before it loads the order, and again after it has read the slots. If the count has
 //!   changed, the reader discards the values and retries. The reader cannot miss the change: the
 //!   split raises the count by the store that releases its lock, and only after that can an
-//!   insertion lock the node and write to a freed slot. To read a slot that is being written is
-//!   harmless: entries and heads are atomics, and every entry that was ever in a slot remains valid
-//!   memory of the same type.
+//!   insertion lock the node and write to a freed slot.
+//!
+//!   To read a slot that is being written is harmless: entries and heads are atomics, and every
+//!   entry that was ever in a slot remains valid memory of the same type.
 //! - *Prefix.* The prefix changes only while no slot is occupied. A reader whose order names no
 //!   slot does not use the prefix. A reader whose order names slots may read a changing prefix only
 //!   if a split has since removed all of these slots. Then the count of splits has changed, so the

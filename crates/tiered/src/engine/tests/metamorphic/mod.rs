@@ -2,10 +2,10 @@
 //! model, and so the same result under all settings.
 //!
 //! A history says what is written and read, and when sub-tables are compacted, split or joined, and
-//! when the engine is closed or crashes. It does not depend on the settings. Sizes, levels, reuse,
-//! codings, tiers, threads and the order of compactions are those of a random [`Variation`], which
-//! changes at each opening. `SPILLWAY_SEED` selects the histories, and `SPILLWAY_ROUNDS` their
-//! number.
+//! when the engine is closed or crashes. A history does not depend on the settings. The settings of
+//! sizes, levels, reuse, codings, tiers, threads and the order of compactions are those of a random
+//! [`Variation`], which changes at each opening. `SPILLWAY_SEED` selects the histories, and
+//! `SPILLWAY_ROUNDS` their number.
 
 mod history;
 mod merges;
