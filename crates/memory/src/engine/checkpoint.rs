@@ -7,8 +7,8 @@
 //! depend on it ([`spillway_base::engine`], E4). So the checkpoint writes the deletion's place with
 //! a mark, unless all live snapshots see the deletion. In that case it writes the entry as empty.
 //!
-//! If an entry also has a version newer than the checkpoint's CSN, or the version that it writes is
-//! a deletion, the checkpoint marks the entry's page as dirty again (ROWS-3), for the next
+//! If an entry also has a version newer than the checkpoint's CSN, or the version that the snapshot
+//! finds is a deletion, the checkpoint marks the entry's page as dirty again (ROWS-3), for the next
 //! checkpoint. The file of an index may have keys of rows that were inserted after the checkpoint's
 //! CSN. The entries of these rows are empty in the checkpoint, and the opening omits their keys.
 

@@ -6,8 +6,8 @@
 //! repeated: until a step succeeds, the source keeps its position.
 //!
 //! A source can also *approach* its first row: it moves as near to the row as is known without
-//! reading a block, and then has a lower bound of the row's key as its current key. The next step
-//! moves to the row.
+//! reading a block, and its current key is then a bound: in the source's direction, the row is at
+//! this key or after it. The next step moves to the row.
 //!
 //! # Guarantees
 //! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
