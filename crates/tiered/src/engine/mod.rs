@@ -2,18 +2,14 @@
 //!
 //! # Locks
 //!
-//! Reads of rows take none of the locks named here, because a change replaces the map of tables, or
-//! the view of a sub-table, as a whole. An install of rows takes a lock only to seal a full
-//! memtable: the lock of the memtable's sub-table.
+//! Reads of rows take none of these locks: a change replaces the map of tables, or the view of a
+//! sub-table, as a whole. An install takes its sub-table's lock only to seal a full memtable.
 //!
-//! - `working`: work on the engine's files holds it shared, and the closing of the engine takes it
-//!   exclusively.
-//! - `manifest`: held while the engine records and publishes edits, but not while it writes a fresh
-//!   manifest.
-//! - `tables_changing`: held while the engine replaces the map of tables.
+//! - `working`: held shared by work on the engine's files, and exclusively by a close.
+//! - `manifest`: held while edits are recorded and published, not while a manifest is rewritten.
+//! - `tables_changing`: held while the map of tables is replaced.
 //!
-//! The lock order is `working`, `manifest`, `tables_changing`, a table's own lock. Locks that
-//! protect a single figure come last.
+//! They are taken in this order, then a table's own lock, then locks that protect a single figure.
 //!
 //! # Memory
 //!
