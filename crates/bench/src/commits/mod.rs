@@ -1,8 +1,9 @@
 //! Durable commits per second, by the number of commits in flight.
 //!
 //! A subject is a store, with one way to keep its commits in flight. A cell of the report is one
-//! subject with N commits in flight, on a store of its own. If the store's commits do not block
-//! their thread, there are three kinds of subjects:
+//! subject with N commits in flight and some rows in each transaction, on a store of its own.
+//!
+//! If the store's commits do not block their thread, there are three kinds of subjects:
 //!
 //! - a few threads keep all N commits in flight;
 //! - N threads wait for one commit each;
@@ -10,8 +11,10 @@
 //!
 //! If the store's commits block their thread, N threads wait for one commit each.
 //!
-//! A commit counts once it is durable. The subjects take turns cell by cell, in another order each
-//! round.
+//! A commit counts once it is durable. The whole measurement runs several times (*rounds*), and the
+//! report gives medians. In a round, all subjects run one after the other with the same number of
+//! commits in flight, and then all with the next number. Each round begins with another subject, so
+//! that none is always first.
 //!
 //! At the end of a cell, the last rows of each thread are read back, to check that the counted
 //! commits took effect.

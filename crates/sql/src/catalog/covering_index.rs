@@ -32,7 +32,6 @@
 //! - **COVERING-INDEX-6.** A query reads an entry once, even if several of its conditions, joined
 //!   by OR, select that entry: the query converts the ranges of the conditions to disjoint spans
 //!   (`executor/index_ranges`).
-//!   OR: it converts the ranges to disjoint spans (`executor/index_ranges`).
 
 use spillway_types::key::{self, KeyPart};
 use spillway_types::{ColumnType, Field, ValueRef};

@@ -10,11 +10,14 @@
 //!   transaction that inserted or changed a row meanwhile wrote this version or a later one. If a
 //!   pass is interrupted, the rows that it has rewritten keep the new version.
 //!
-//!   The definition records the completion (`TableDef::fresh_from`) only once all rows are
-//!   persisted in data files. This wait is for rows that a compaction has rewritten, which the pass
-//!   skips: after a crash, recovery may read the earlier form of such a row from the log (E11).
-//!   Tables of the memory engine need no such wait, because only transactions rewrite their rows,
-//!   so the log has the new form.
+//!   The definition records the completion (`TableDef::fresh_from`) only once everything that the
+//!   pass met is persisted, so that recovery no longer reads it from the log. The reason is that
+//!   flushes and compactions also rewrite rows (E11), which the pass skips. Such a rewrite is not
+//!   in the log: while recovery would still replay the commit that wrote the row, a crash brings
+//!   the earlier form back.
+//!
+//!   Tables of the memory engine need no such wait. Only transactions rewrite their rows, so the
+//!   log has the new form.
 //! - **ROW-REWRITE-3.** After a pass, the definition keeps the layouts of earlier versions as long
 //!   as a snapshot from before the end of the pass may read rows of these versions. Such layouts do
 //!   not count towards the limit of versions. When a later pass ends, it removes them if no such

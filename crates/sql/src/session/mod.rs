@@ -4,10 +4,11 @@
 //! statement passes from [`Session::query`] through `run` (queries and changes), `ddl` (changes of
 //! the catalog) or `admin_statements` (SET, transactions, SHOW and the like).
 //!
-//! A session consists of owners, each with the state of one concern: `transactions` with
-//! `metadata/lock_context`, `security_context`, `diagnostics`, `prepared/statements`, `plan_cache`,
-//! `suspension` and `status_variables`. An owner does not know the session. Code that needs several
-//! owners borrows them: `compiled/compiler`, `ddl` and `variable_setter`.
+//! A session is composed of owners. Each holds the state of one concern: `transactions` (which
+//! includes the metadata locks, `metadata/lock_context`), `security_context`, `diagnostics`,
+//! `prepared/statements`, `plan_cache`, `suspension` and `status_variables`. An owner has no access
+//! to the session. Three modules need several owners at once: `compiled/compiler`, `ddl` and
+//! `variable_setter`. The session lends them the owners that they need.
 
 mod admin_statements;
 mod backup;

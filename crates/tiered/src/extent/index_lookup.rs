@@ -7,10 +7,11 @@
 //! word lies in the leaf of the nodes in which the search ends. So the get finds the filter without
 //! reading the list of block properties.
 //!
-//! The lookup also prefetches the filter before the leaf has arrived from memory. As soon as the
-//! search of the root has determined the leaf, the lookup knows where the filters of the leaf's
-//! eight blocks lie. If these filters take few cache lines, as for long rows, the lookup prefetches
-//! all of them.
+//! The lookup prefetches the filter before the leaf has arrived from memory. A small array has, for
+//! each leaf, the offset at which the filters of its eight blocks begin; they lie one after the
+//! other. So once the search of the root has determined the leaf, the lookup prefetches all eight
+//! filters, if they take few cache lines. This is so if rows are long: a block then has few keys,
+//! and its filter is small.
 
 use std::ops::Range;
 

@@ -27,9 +27,10 @@
 //!   a quarter of the number of cached blocks. So the blocks of a small working set all enter the
 //!   cache. A read that failed because it would have waited for a device does not count as a miss
 //!   here.
-//! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
-//!   cache. They are charged with the table and evicted with it. For a block that gets have read
-//!   once, the table notes only the time of that read.
+//! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks belong to its table in the
+//!   cache: they are charged with the table and evicted with it. A block that was read only once
+//!   has no notes yet. For it the table stores one number: the cache's count of misses at that read
+//!   (PARTIAL-READ-4).
 //!
 //! The cache balancer weighs rows against blocks by the bytes that are read
 //! (`cache::cache_balancer`). There, a partial read counts with the bytes of the whole block,
