@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::convert::{number_prefix, time_prefix, to_datetime, to_decimal, to_double, to_time};
 use crate::decimal::{DIGITS_MAX, SCALE_MAX};
-use crate::{Decimal, Value, ValueRef};
+use crate::double::format_double_within;
+use crate::{Collation, Decimal, Time, Value, ValueRef};
 
 /// The width of an integer column.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -280,8 +281,25 @@ impl ColumnType {
     /// # Errors
     /// Why the value does not fit, and the nearest value that does.
     pub fn store(&self, value: &Value) -> Result<Value, (StoreError, Value)> {
+        self.store_in(value, Collation::GeneralCi)
+    }
+
+    /// As [`ColumnType::store`], in a column of this collation, which finds the members that a text
+    /// names.
+    ///
+    /// # Errors
+    /// As [`ColumnType::store`].
+    pub fn store_in(
+        &self,
+        value: &Value,
+        collation: Collation,
+    ) -> Result<Value, (StoreError, Value)> {
         if value.is_null() {
             return Ok(Value::Null);
+        }
+        if let Some((text, is_lost)) = self.shortened(value) {
+            let stored = self.store_in(&Value::Text(text), collation)?;
+            return if is_lost { Err((StoreError::TooLong, stored)) } else { Ok(stored) };
         }
         match self {
             ColumnType::Int { width, unsigned, .. } => store_int(value, *width, *unsigned),
@@ -321,8 +339,25 @@ impl ColumnType {
                 }
             }
             ColumnType::Time(digits) => store_time(value, *digits),
-            ColumnType::Enum(names) => store_enum(value, names),
-            ColumnType::Set(names) => store_set(value, names),
+            ColumnType::Enum(names) => store_enum(value, names, collation),
+            ColumnType::Set(names) => store_set(value, names, collation),
+        }
+    }
+
+    /// The text of a float or double with as many digits as a column of short texts has room for,
+    /// and whether the text stands for another number. TEXT and BLOB take all digits.
+    fn shortened(&self, value: &Value) -> Option<(String, bool)> {
+        let number = match value {
+            Value::Float(number) => f64::from(*number),
+            Value::Double(number) => *number,
+            _ => return None,
+        };
+        match self {
+            ColumnType::Char(max)
+            | ColumnType::VarChar(max)
+            | ColumnType::Binary(max)
+            | ColumnType::VarBinary(max) => Some(format_double_within(number, *max as usize)),
+            _ => None,
         }
     }
 }
@@ -447,13 +482,26 @@ fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
     }
 }
 
+/// 838:59:59 as a number.
+const TIME_NUMBER_MAX: f64 = 8_385_959.0;
+
 fn store_time(value: &Value, digits: u8) -> Result<Value, (StoreError, Value)> {
     let whole = to_time(&value.as_ref());
     let read = whole.or_else(|| match value {
         Value::Text(_) | Value::Bytes(_) => time_prefix(&value.to_text()),
         _ => None,
     });
-    let time = read.unwrap_or_default().round(digits);
+    // A number that is too large for a time is the longest one.
+    let longest = || match value {
+        Value::Text(_) | Value::Bytes(_) => Time::default(),
+        _ => {
+            let number = to_double(&value.as_ref()).unwrap_or(0.0);
+            let is_long = number.abs() > TIME_NUMBER_MAX;
+            let micros = if is_long { i64::MAX } else { 0 };
+            Time { micros: if number < 0.0 { -micros } else { micros } }
+        }
+    };
+    let time = read.map_or_else(longest, |time| time.round(digits));
     if whole.is_some() && time.in_range() {
         return Ok(Value::Time(time));
     }
@@ -523,57 +571,94 @@ fn store_bytes(value: &Value, max: u64) -> Result<Vec<u8>, (StoreError, Value)> 
     Err((StoreError::TooLong, Value::Bytes(bytes)))
 }
 
-fn store_enum(value: &Value, names: &[String]) -> Result<Value, (StoreError, Value)> {
-    let by_number = |number: i128| {
-        let index = usize::try_from(number).ok()?.checked_sub(1)?;
-        names.get(index)
-    };
-    let found = match value {
-        Value::Text(_) | Value::Bytes(_) => {
-            let text = value.to_text();
-            let text = text.trim_end_matches(' ');
-            let same = |name: &&String| {
-                crate::Collation::GeneralCi.compare(name.as_bytes(), text.as_bytes()).is_eq()
-            };
-            names.iter().find(same).or_else(|| by_number(text.parse().ok()?))
+/// The number of an ENUM's member, or of a SET's members, that a number stands for: its whole part.
+fn member_number(value: &Value) -> i128 {
+    match value {
+        Value::Float(_) | Value::Double(_) | Value::Decimal(_) => {
+            to_double(&value.as_ref()).unwrap_or(0.0).clamp(i64::MIN as f64, i64::MAX as f64)
+                as i128
         }
-        other => by_number(crate::convert::to_i128(&other.as_ref()).unwrap_or(0)),
-    };
-    match found {
-        Some(name) => Ok(Value::Text(name.clone())),
-        None => Err((StoreError::Truncated, Value::from(""))),
+        _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
     }
 }
 
-fn store_set(value: &Value, names: &[String]) -> Result<Value, (StoreError, Value)> {
-    let mut chosen = vec![false; names.len()];
-    let mut clean = true;
-    if let Value::Text(_) | Value::Bytes(_) = value {
-        for part in value.to_text().split(',').filter(|part| !part.is_empty()) {
-            let same = |name: &String| {
-                crate::Collation::GeneralCi.compare(name.as_bytes(), part.as_bytes()).is_eq()
-            };
-            match names.iter().position(same) {
-                Some(index) => chosen[index] = true,
-                None => clean = false,
-            }
-        }
-        // Text without valid members may be a bit mask.
-        let bits =
-            value.to_text().trim().parse::<u64>().ok().filter(|bits| bits >> names.len() == 0);
-        if let (false, Some(bits)) = (clean, bits) {
-            chosen.iter_mut().enumerate().for_each(|(index, on)| *on = bits >> index & 1 == 1);
-            clean = true;
+/// The number that a text is as a whole, after spaces and with a sign, as an ENUM and a SET read it
+/// if it names no member.
+fn member_number_of(text: &str) -> Option<i128> {
+    let text = text.trim_ascii_start();
+    let (sign, digits) = match text.as_bytes().first() {
+        Some(b'-') => (-1, &text[1..]),
+        Some(b'+') => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { digits.parse::<i128>().ok().map(|number| sign * number) } else { None }
+}
+
+fn store_enum(
+    value: &Value,
+    names: &[String],
+    collation: Collation,
+) -> Result<Value, (StoreError, Value)> {
+    const DIGITS_MAX: usize = 5;
+    let none = || (StoreError::Truncated, Value::from(""));
+    let member = |number: i128| match usize::try_from(number) {
+        // A text of zero is the value that stands for no member.
+        Ok(0) => Some(Value::from("")),
+        Ok(number) => names.get(number - 1).map(|name| Value::Text(name.clone())),
+        Err(_) => None,
+    };
+    if !matches!(value, Value::Text(_) | Value::Bytes(_)) {
+        let number = member_number(value);
+        return if number == 0 { Err(none()) } else { member(number).ok_or_else(none) };
+    }
+    let text = value.to_text();
+    let text = text.trim_end_matches(' ');
+    let same = |name: &&String| collation.compare(name.as_bytes(), text.as_bytes()).is_eq();
+    if let Some(name) = names.iter().find(same) {
+        return Ok(Value::Text(name.clone()));
+    }
+    let number = member_number_of(text).filter(|_| text.len() <= DIGITS_MAX);
+    number.and_then(member).ok_or_else(none)
+}
+
+fn store_set(
+    value: &Value,
+    names: &[String],
+    collation: Collation,
+) -> Result<Value, (StoreError, Value)> {
+    const DIGITS_MAX: usize = 21;
+    let (bits, is_clean) = if let Value::Text(_) | Value::Bytes(_) = value {
+        let text = value.to_text();
+        let (named, is_clean) = named_members(text.trim_end_matches(' '), names, collation);
+        let digits = named == 0 && !text.is_empty() && text.len() <= DIGITS_MAX;
+        match member_number_of(&text).filter(|bits| digits && bits >> names.len() == 0) {
+            Some(bits) => (bits, true),
+            None => (named, is_clean && !digits),
         }
     } else {
-        let bits = crate::convert::to_i128(&value.as_ref()).unwrap_or(0);
-        chosen.iter_mut().enumerate().for_each(|(index, on)| *on = bits >> index & 1 == 1);
-        clean = bits >> names.len() == 0;
+        let bits = member_number(value);
+        (bits, bits >> names.len() == 0)
+    };
+    let chosen = names.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+    let chosen: Vec<&str> = chosen.map(|(_, name)| name.as_str()).collect();
+    let value = Value::Text(chosen.join(","));
+    if is_clean { Ok(value) } else { Err((StoreError::Truncated, value)) }
+}
+
+/// The bits of a SET's members that a text names, and whether it names nothing else. An empty name
+/// between commas is no member.
+fn named_members(text: &str, names: &[String], collation: Collation) -> (i128, bool) {
+    let mut bits = 0;
+    let mut is_clean = true;
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        let same = |name: &String| collation.compare(name.as_bytes(), part.as_bytes()).is_eq();
+        match names.iter().position(same) {
+            Some(at) => bits |= 1 << at,
+            None => is_clean = false,
+        }
     }
-    let text: Vec<&str> =
-        names.iter().zip(&chosen).filter(|(_, on)| **on).map(|(name, _)| name.as_str()).collect();
-    let value = Value::Text(text.join(","));
-    if clean { Ok(value) } else { Err((StoreError::Truncated, value)) }
+    (bits, is_clean)
 }
 
 impl fmt::Display for ColumnType {

@@ -195,6 +195,9 @@ pub fn to_datetime(value: &ValueRef<'_>) -> Option<DateTime> {
         ValueRef::UInt(number) => DateTime::parse(&pad_date(&number.to_string())),
         ValueRef::Decimal(number) if number.is_zero() => Some(DateTime::default()),
         ValueRef::Decimal(number) if !number.is_negative() => {
+            // Only a date with a time has a fraction.
+            let is_date = number < Decimal::from(100_000_000_i64);
+            let number = if is_date { number.truncate(0) } else { number };
             DateTime::parse(&pad_date(&number.to_string()))
         }
         ValueRef::Double(number) if number >= 1.0 => {
@@ -215,6 +218,9 @@ fn pad_date(digits: &str) -> String {
     format!("{}{digits}", "0".repeat(width.max(whole) - whole))
 }
 
+/// The least number that a time reads as a date and a time: the first day of the year 1.
+const DATETIME_NUMBER_MIN: i64 = 10_000_000_000;
+
 /// The value as a span of time; `None` if it is not one.
 #[must_use]
 pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
@@ -225,7 +231,14 @@ pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
         ValueRef::Text(text) => whole_time(text),
         ValueRef::Bytes(bytes) => whole_time(std::str::from_utf8(bytes).ok()?),
         ValueRef::Null => None,
-        _ => Time::parse(&to_decimal(value)?.to_string()),
+        _ => {
+            let number = to_decimal(value)?;
+            // A number this long is a date and a time.
+            match to_datetime(value).filter(|_| number >= Decimal::from(DATETIME_NUMBER_MIN)) {
+                Some(at) => Some(at.time()),
+                None => Time::parse(&number.to_string()),
+            }
+        }
     }
 }
 

@@ -304,7 +304,7 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
             if column.is_text() && !matches!(column, ColumnType::Set(_) | ColumnType::Json) =>
         {
             return match column {
-                ColumnType::Enum(_) => column.store(value).map_or(Lookup::Unknown, Lookup::At),
+                ColumnType::Enum(names) => member_named(names, &value.to_text()),
                 ColumnType::Char(_) => {
                     Lookup::At(Value::Text(value.to_text().trim_end_matches(' ').to_owned()))
                 }
@@ -353,6 +353,13 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
         _ if exact => Lookup::Nowhere,
         _ => Lookup::Unknown,
     }
+}
+
+/// Where an index of an ENUM has the member with this name. The column's collation may hold other
+/// members equal to a text that is none of them.
+fn member_named(names: &[String], text: &str) -> Lookup {
+    let name = names.iter().find(|name| **name == text.trim_end_matches(' '));
+    name.map_or(Lookup::Unknown, |name| Lookup::At(Value::Text(name.clone())))
 }
 
 /// Whether an index of a column can serve for equality with another column's values, as far as the

@@ -2,7 +2,7 @@
 //! storage of rows and keys.
 //!
 //! - [`value`]: a value, owned or borrowed; [`field`]: a stored value in compact form; [`decimal`],
-//!   [`temporal`]: values with their own arithmetic;
+//!   [`temporal`]: values with their own arithmetic; [`double`]: doubles as text;
 //! - [`mod@column`]: column types, and storing a value into a column;
 //! - [`collation`]: the comparison of text;
 //! - [`convert`]: conversions between numbers, text and dates;
@@ -12,6 +12,7 @@ pub mod collation;
 pub mod column;
 pub mod convert;
 pub mod decimal;
+pub mod double;
 pub mod field;
 pub mod key;
 pub mod row;

@@ -144,6 +144,11 @@ impl DateTime {
             Some((main, fraction)) if main.len() > 8 => (main, fraction),
             _ => (text, ""),
         };
+        // `1 10:20:30` is a day and a time.
+        let spaced = main.find(['T', ' ']).map(|at| numbers(&main[..at]));
+        if spaced.is_some_and(|date| date.is_none_or(|date| date.len() != 3)) {
+            return None;
+        }
         let parts = numbers(&main.replace(['T', ' '], ":"))?;
         let (date, clock) = match parts.as_slice() {
             [(all, 14)] => (all / 1_000_000, split_clock(all % 1_000_000)),

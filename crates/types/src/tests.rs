@@ -1,6 +1,6 @@
 use crate::column::IntWidth;
+use crate::double::{format_double, format_double_within};
 use crate::row::{RowReader, widened, write_row};
-use crate::value::format_double;
 use crate::*;
 
 /// A small generator, so that this crate needs no other crate of the workspace.
@@ -65,8 +65,66 @@ fn doubles_are_shown_as_mysql_shows_them() {
         (1.5e-20, "1.5e-20"),
         (123_456_789_012_345.0, "123456789012345"),
         (-2.5, "-2.5"),
+        (1e15, "1e15"),
+        (-1_234_567_890_123_456.5, "-1234567890123456.5"),
+        (1e-15, "0.000000000000001"),
+        (9e-16, "9e-16"),
+        (-0.0, "-0"),
     ] {
         assert_eq!(format_double(number), text);
+        assert_eq!(format_double_within(number, 25), (text.to_owned(), false));
+    }
+}
+
+/// The digits that fit, and the exponent where it keeps more of them. Lost are digits before the
+/// point alone.
+#[test]
+fn doubles_are_shortened_as_mysql_shortens_them() {
+    for (number, width, text, is_lost) in [
+        (123.456, 5, "123.5", false),
+        (-123.456, 5, "-123", false),
+        (123.456, 3, "123", false),
+        (123.456, 2, "1e", true),
+        (0.5, 2, "0", false),
+        (0.6, 2, "1", false),
+        (1.5, 2, "2", false),
+        (1.5, 1, "2", false),
+        (99.996, 5, "100", false),
+        (0.000_123_456_7, 5, "1e-4", false),
+        (0.000_123_456_7, 8, "1.235e-4", false),
+        (1.234_567_89e-10, 8, "1.23e-10", false),
+        (-9e-3, 4, "0", false),
+        (1.87e-3, 4, "2e-3", true),
+        (123_456_789.0, 5, "1.2e8", false),
+        (123_456_789.0, 3, "1e8", true),
+        (-1.5e300, 7, "-2e300", false),
+        (-1.5e300, 6, "-2e300", true),
+        (-1.5e300, 5, "-2e30", true),
+        (55.0, 1, "6", true),
+        (-5.0, 1, "-", true),
+        (7.0, 0, "", true),
+    ] {
+        let shortened = format_double_within(number, width);
+        assert_eq!(shortened, (text.to_owned(), is_lost), "{number} in {width}");
+    }
+}
+
+#[test]
+fn shortened_doubles_fit_and_stand_for_the_nearest_number_that_does() {
+    let mut noise = Noise(7);
+    for _ in 0..20_000 {
+        let number = f64::from_bits(noise.next());
+        let number = if noise.next() % 2 == 0 { number } else { number % 1e6 };
+        let width = 1 + noise.next() as usize % 24;
+        let (text, is_lost) = format_double_within(number, width);
+        assert!(text.len() <= width, "{number:e} in {width}: {text}");
+        if number.is_finite() && !is_lost {
+            let read: f64 = text.parse().unwrap();
+            let digits = width.saturating_sub(8).min(16) as i32;
+            let near = if digits > 0 { number.abs() * 10_f64.powi(1 - digits) } else { 1e300 };
+            assert!((read - number).abs() <= near, "{number:e} in {width}: {text}");
+            assert!(width < 24 || read == number, "{number:e} in {width}: {text}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A value, owned or borrowed.
 
+use crate::double::{format_double, format_float};
 use crate::{Date, DateTime, Decimal, Time};
 
 /// A value that owns its bytes.
@@ -184,33 +185,5 @@ pub fn write_text(value: &ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Date(date) => out.extend_from_slice(date.to_string().as_bytes()),
         ValueRef::Time(time) => out.extend_from_slice(time.format(time.digits()).as_bytes()),
         ValueRef::DateTime(at) => out.extend_from_slice(at.format(at.digits()).as_bytes()),
-    }
-}
-
-/// A float as MySQL shows it: six digits.
-#[must_use]
-pub fn format_float(number: f32) -> String {
-    format_double(format!("{number:.5e}").parse().unwrap_or_else(|_| f64::from(number)))
-}
-
-/// A double as MySQL shows it: the shortest digits that identify it, with an exponent only from
-/// 1e15 on and below 1e-15.
-#[must_use]
-pub fn format_double(number: f64) -> String {
-    if number == 0.0 {
-        return if number.is_sign_negative() { "-0".to_owned() } else { "0".to_owned() };
-    }
-    let size = number.abs();
-    if (1e-15..1e15).contains(&size) {
-        let text = format!("{number}");
-        return text;
-    }
-    let text = ryu::Buffer::new().format(number).to_owned();
-    match text.split_once('e') {
-        Some((mantissa, exponent)) => {
-            let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
-            format!("{mantissa}e{exponent}")
-        }
-        None => format!("{number:e}"),
     }
 }

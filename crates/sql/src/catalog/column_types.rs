@@ -22,15 +22,16 @@ pub(crate) fn column_type(ty: &DataType, column: &str) -> Result<(ColumnType, Op
         DataType::Set(names) => ColumnType::Set(names.clone()),
         other => return parse_type(&other.to_string(), column),
     };
-    if let ColumnType::Enum(names) | ColumnType::Set(names) = &ty {
-        check_members(&ty, names, column)?;
-    }
     Ok((ty, None))
 }
 
-fn check_members(ty: &ColumnType, names: &[String], column: &str) -> Result<()> {
-    let (kind, max) =
-        if matches!(ty, ColumnType::Set(_)) { ("SET", SET_MAX) } else { ("ENUM", ENUM_MAX) };
+/// Refuses too many members of an ENUM or SET, and two that the column's collation holds equal.
+pub(crate) fn check_members(ty: &ColumnType, collation: Collation, column: &str) -> Result<()> {
+    let (names, kind, max) = match ty {
+        ColumnType::Enum(names) => (names, "ENUM", ENUM_MAX),
+        ColumnType::Set(names) => (names, "SET", SET_MAX),
+        _ => return Ok(()),
+    };
     if names.len() > max {
         return Err(SqlError::new(1097, format!("Too many strings for column {column} and SET")));
     }
@@ -41,9 +42,7 @@ fn check_members(ty: &ColumnType, names: &[String], column: &str) -> Result<()> 
         ));
     }
     for (at, name) in names.iter().enumerate() {
-        let twice = |other: &String| {
-            Collation::GeneralCi.compare(other.as_bytes(), name.as_bytes()).is_eq()
-        };
+        let twice = |other: &String| collation.compare(other.as_bytes(), name.as_bytes()).is_eq();
         if names[..at].iter().any(twice) {
             let text = format!("Column '{column}' has duplicated value '{name}' in {kind}");
             return Err(SqlError::new(1291, text));

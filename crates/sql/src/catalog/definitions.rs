@@ -336,7 +336,7 @@ impl ColumnDef {
                     (false, ColumnType::Bit(_)) => Value::UInt(text.parse().unwrap_or(0)),
                     _ => Value::Text(text.clone()),
                 };
-                self.ty.store(&value).unwrap_or_else(|(_, nearest)| nearest)
+                self.ty.store_in(&value, self.collation).unwrap_or_else(|(_, nearest)| nearest)
             }
             _ if self.nullable => Value::Null,
             _ => self.ty.zero(),

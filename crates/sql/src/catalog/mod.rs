@@ -50,7 +50,7 @@ use spillway_types::{Collation, Date, DateTime};
 
 use crate::errors::{Result, SqlError};
 
-pub(crate) use column_types::{collation_named, column_type, parse_type};
+pub(crate) use column_types::{check_members, collation_named, column_type, parse_type};
 pub(crate) use covering_index::{Cover, Entry, entry_bytes, row_bytes};
 pub(crate) use definitions::{
     Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, Stage, TableDef,

@@ -23,7 +23,7 @@ use crate::catalog::{
 };
 use crate::errors::{Result, SqlError};
 use crate::executor::store;
-use crate::expression::{Context, Expr, truth_of};
+use crate::expression::{Context, Expr, retyped, truth_of};
 use crate::planner::{bind_check, bind_default};
 
 /// The bytes of rows and keys that one transaction writes, and the overhead that is counted for
@@ -235,7 +235,9 @@ impl Alteration {
         let mut row = Vec::with_capacity(self.after.columns.len());
         for ((column, from), filling) in self.after.columns.iter().zip(&self.origin).zip(fillings) {
             let value = match (from, filling) {
-                (Some(from), _) => old[*from].clone(),
+                (Some(from), _) => {
+                    retyped(&old[*from], &self.before.columns[*from].ty, &column.ty, context.now())
+                }
                 (None, Some(Filling::Numbers)) => Value::UInt(number),
                 (None, Some(Filling::Expr(expr))) => context.eval(expr, &[])?,
                 (None, Some(Filling::Const(value))) => value.clone(),
@@ -323,7 +325,7 @@ pub(super) fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Valu
         return Ok(Value::Null);
     }
     let error = |why| SqlError::store(why, &column.name, &value.to_text(), row);
-    let stored = column.ty.store(value).map_err(|(why, _)| error(why))?;
+    let stored = column.ty.store_in(value, column.collation).map_err(|(why, _)| error(why))?;
     if column.ty == ColumnType::Json
         && serde_json::from_str::<serde::de::IgnoredAny>(&stored.to_text()).is_err()
     {

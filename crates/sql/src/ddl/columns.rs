@@ -7,7 +7,9 @@ use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
 use super::checks::NewCheck;
 use super::terms::Terms;
-use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef, collation_named, column_type};
+use crate::catalog::{
+    ColumnDef, DefaultValue, IndexPart, TableDef, check_members, collation_named, column_type,
+};
 use crate::errors::{Result, SqlError};
 use crate::parser::check_kept;
 use crate::planner::{StoredClause, alone, check_foreign, literal};
@@ -70,6 +72,7 @@ impl Terms<'_> {
         for option in &spelling.options {
             self.column_option(option, &mut column, &mut extras)?;
         }
+        check_members(&column.ty, column.collation, &column.name)?;
         if column.auto_increment && !matches!(column.ty, ColumnType::Int { .. }) {
             let text = format!("Incorrect column specifier for column '{}'", column.name);
             return Err(SqlError::new(1063, text));
@@ -179,7 +182,8 @@ impl Terms<'_> {
             Value::Bytes(bytes) => DefaultValue::Const(hex(&bytes), true),
             value => {
                 let text = format!("{sign}{}", value.to_text());
-                let fits = column.ty.store(&Value::Text(text.clone())).is_ok();
+                let shown = Value::Text(text.clone());
+                let fits = column.ty.store_in(&shown, column.collation).is_ok();
                 if !fits && !matches!(column.ty, ColumnType::Bit(_)) {
                     return Err(invalid_default(column));
                 }

@@ -242,7 +242,7 @@ impl<'a> Maker<'a> {
             _ => None,
         };
         let value = dated.as_ref().unwrap_or(&value);
-        match def.ty.store(value) {
+        match def.ty.store_in(value, def.collation) {
             Ok(stored) => {
                 if self.rules.json
                     && def.ty == ColumnType::Json

@@ -29,7 +29,7 @@ pub(crate) use room::{Buffer, Room};
 pub(crate) use server::{Server, Step};
 pub(crate) use shape::{
     Fit, arithmetic_type, beside_column, collated, common_collation, comparable, handed, is_clean,
-    is_fixed, merge_types, merged, reshape, typed_value,
+    is_fixed, merge_types, merged, reshape, retyped, typed_value,
 };
 
 /// A binary operator.

@@ -2,8 +2,8 @@
 //! several operands to one common type.
 
 use spillway_types::column::{LobSize, type_of};
-use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};
-use spillway_types::{Collation, ColumnType, Value};
+use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_decimal, to_time};
+use spillway_types::{Collation, ColumnType, DateTime, Value};
 
 use super::functions::Scalar;
 use super::operands::member;
@@ -42,6 +42,12 @@ impl Typed {
     /// Parses the date or time that a function returned as text. The declared type remains text.
     pub(crate) fn moment_of_text(self) -> Typed {
         let expr = Expr::Call(Scalar::MomentOf, vec![self.expr], Collation::Binary);
+        Typed { expr, ..self }
+    }
+
+    /// A date or time that is given as text, as the text of a date: a time of day is one of today.
+    pub(crate) fn moment_today(self) -> Typed {
+        let expr = Expr::Call(Scalar::MomentToday, vec![self.expr], Collation::Binary);
         Typed { expr, ..self }
     }
 
@@ -131,7 +137,7 @@ impl Typed {
     pub(crate) fn handed(self, to: &ColumnType) -> Typed {
         match to {
             _ if to.is_numeric() => self.by_member(),
-            ColumnType::Enum(_) | ColumnType::Set(_) if self.ty.is_numeric() => self,
+            _ if is_handed_as_number(&self.ty, to) => self,
             _ if (to.is_text() || to.is_binary()) && self.ty != *to => self.shown(),
             _ => self,
         }
@@ -178,8 +184,47 @@ fn is_temporal(ty: &ColumnType) -> bool {
 pub(crate) fn handed(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
     match from {
         ColumnType::Enum(_) | ColumnType::Set(_) if to.is_numeric() => member(value, from),
+        _ if is_handed_as_number(from, to) => value.clone(),
         _ if from != to && (to.is_text() || to.is_binary()) => show(value, from),
         _ => value.clone(),
+    }
+}
+
+/// A value of a column whose type changes, in the form needed to store it again. As in MySQL, and
+/// unlike a value that a statement assigns, a number goes into any text as its text, a BIT as its
+/// number, and a date into a YEAR as its number, which is out of range. A time of day becomes one
+/// of today.
+pub(crate) fn retyped(value: &Value, from: &ColumnType, to: &ColumnType, now: DateTime) -> Value {
+    use ColumnType as T;
+    match (value, to) {
+        _ if from == to => value.clone(),
+        (Value::Time(time), T::Date | T::DateTime(_) | T::Timestamp(_)) => {
+            let at = DateTime::from_micros_of(now.date, time.micros);
+            at.map_or_else(|| value.clone(), Value::DateTime)
+        }
+        (Value::Date(_) | Value::DateTime(_) | Value::Time(_), T::Year) => {
+            to_decimal(&value.as_ref()).map_or_else(|| value.clone(), Value::Decimal)
+        }
+        _ if to.is_text() || to.is_binary() => match (from, to) {
+            (T::Bit(_), T::Text(_) | T::Blob(_)) => show(value, from),
+            (T::Bit(_), _) if !value.is_null() => Value::Text(value.to_text()),
+            _ => show(value, from),
+        },
+        _ => handed(value, from, to),
+    }
+}
+
+/// Whether a column of texts takes a number as a number: the members of an ENUM or a SET have
+/// numbers, and a short text rounds a double to what it has room for, and holds the digits of a BIT
+/// and of a YEAR.
+fn is_handed_as_number(from: &ColumnType, to: &ColumnType) -> bool {
+    use ColumnType as T;
+    match to {
+        T::Enum(_) | T::Set(_) => from.is_numeric(),
+        T::Char(_) | T::VarChar(_) | T::Binary(_) | T::VarBinary(_) => {
+            matches!(from, T::Float | T::Double | T::Bit(_) | T::Year)
+        }
+        _ => false,
     }
 }
 

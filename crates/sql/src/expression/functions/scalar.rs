@@ -205,6 +205,7 @@ scalars! {
     Subtime "subtime" 2 2 Own b"r",
     MomentNumber "number of a moment" 1 1 Own b"r",
     MomentOf "moment of a text" 1 1 Own b"r",
+    MomentToday "moment of a text, of today" 1 1 Own b"r",
     PeriodAdd "period_add" 2 2 Int b"n",
     PeriodDiff "period_diff" 2 2 Int b"n",
     Extract "extract" 2 2 Int b"m",

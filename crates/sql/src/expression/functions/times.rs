@@ -501,6 +501,7 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             number.map_or(Value::Null, Value::Decimal)
         }
         S::MomentOf => moment_of(&args[0].to_text()),
+        S::MomentToday => moment_today(context, &args[0])?,
         S::Timestampdiff => {
             let (Some(a), Some(b)) = (moment(context, &args[1])?, moment(context, &args[2])?)
             else {
@@ -554,6 +555,14 @@ fn moment_of(written: &str) -> Value {
         _ => Time::parse(written).map(Value::Time),
     };
     value.unwrap_or_default()
+}
+
+/// The text of the date, or of the date and time, that a function has written; a span as one of
+/// today.
+fn moment_today(context: &Context<'_>, written: &Value) -> Result<Value> {
+    let time @ Value::Time(_) = moment_of(&written.to_text()) else { return Ok(written.clone()) };
+    let at = moment(context, &time)?;
+    Ok(at.map_or(Value::Null, |at| Value::Text(at.format(at.digits()))))
 }
 
 /// EXTRACT of a date and time, or of a span.

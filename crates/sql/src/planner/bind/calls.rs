@@ -214,6 +214,7 @@ fn unknown_function(name: &str) -> SqlError {
 
 pub(super) fn interval_expr(date: Typed, amount: Typed, unit: String, negative: bool) -> Typed {
     let unit = unit.to_ascii_lowercase();
+    let date = if date.is_moment_text() { date.moment_today() } else { date };
     let timed = ["hour", "minute", "second"].iter().any(|part| unit.contains(part));
     let micros = unit.contains("micro");
     let fraction = match &amount.ty {

@@ -161,6 +161,9 @@ impl Binder<'_> {
             ColumnType::Int { .. } | ColumnType::Year => inner.by_member(),
             ColumnType::Decimal { .. } if inner.is_moment_text() => inner.moment_number(),
             ty if ty.is_numeric() => inner.counted(),
+            ColumnType::Date | ColumnType::DateTime(_) if inner.is_moment_text() => {
+                inner.moment_today()
+            }
             ty if ty.is_binary() => in_bytes(inner).shown(),
             ty if ty.is_text() => inner.shown(),
             _ => inner,
