@@ -172,6 +172,21 @@ impl TableDef {
         }
     }
 
+    /// The unique indexes in the order in which MySQL looks for a duplicate, which decides the row
+    /// that ON DUPLICATE KEY UPDATE changes: those without NULL first, and of these those without
+    /// prefixes.
+    pub(crate) fn unique_indexes(&self) -> impl Iterator<Item = &IndexDef> {
+        let rank = |index: &IndexDef| {
+            let nullable = index.parts.iter().any(|part| self.columns[part.column].nullable);
+            (nullable, index.parts.iter().any(|part| part.prefix.is_some()))
+        };
+        let ranks = [(false, false), (false, true), (true, false), (true, true)];
+        let indexes = move |wanted| {
+            self.indexes.iter().filter(move |index| index.unique && rank(index) == wanted)
+        };
+        ranks.into_iter().flat_map(indexes)
+    }
+
     /// Checks that a stored definition is consistent, because its readers rely on that. The error
     /// says what is wrong.
     pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use spillway::{LockMode, LockWait};
 use spillway_types::Value;
@@ -10,8 +11,8 @@ use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
 use super::bulk::keep_thread;
 use super::{
-    Changed, Maker, Rules, changed_scope, name_path, named_column, named_table, same, target,
-    value_for,
+    Changed, Maker, Rules, changed_scope, name_path, named_column, named_table, query_columns,
+    same, target, value_for,
 };
 use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
@@ -33,8 +34,8 @@ pub(crate) struct InsertPlan {
     source: InsertSource,
     replace: bool,
     ignore: bool,
-    /// ON DUPLICATE KEY UPDATE: the assignments, over the columns of the existing row followed by
-    /// those of the row to insert; `None` for DEFAULT.
+    /// ON DUPLICATE KEY UPDATE: the assignments, over the columns of the existing row, those of the
+    /// row to insert, and those of the query that they name; `None` for DEFAULT.
     update: Vec<(usize, Option<Expr>)>,
 }
 
@@ -44,6 +45,8 @@ enum InsertSource {
     Rows(Vec<Vec<Option<Expr>>>),
     Query {
         plan: Box<QueryPlan>,
+        /// The number of its last columns that only ON DUPLICATE KEY UPDATE reads.
+        more: usize,
         /// Whether the query may read the table to which its rows are written. Then all rows are
         /// found before the first one is written.
         reads_target: bool,
@@ -69,24 +72,26 @@ impl InsertPlan {
         let table = named_table(names, name, &rights)?;
         let columns = columns_of(&table, insert)?;
         let others = (0..table.columns.len()).filter(|at| !columns.contains(at)).collect();
-        let source = source_of(names, insert, &table, &columns)?;
-        let mut update = Vec::new();
-        if let Some(OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
-            let mut binder = Binder::new(names);
-            binder.scope.tables.push(changed_scope(&table));
-            binder.inserting = Some(table.clone());
-            if let Some(alias) = &insert.insert_alias {
-                let mut new = planner::table_scope(&table);
-                new.alias = name_path(&alias.row_alias).pop().unwrap_or_default();
-                new.offset = table.columns.len();
-                binder.scope.tables.push(new);
+        let (source, update) = match (&insert.on, &insert.source) {
+            (Some(OnInsert::DuplicateKeyUpdate(assignments)), Some(query)) => {
+                let alias = insert.insert_alias.as_ref().map(|alias| &alias.row_alias);
+                let taken = query_columns::take_out(&table, alias, query, assignments);
+                let source =
+                    source_of(names, insert, Some(&taken.query), taken.count, &table, &columns)?;
+                let update = updates_of(names, insert, &taken.assignments, &table, &source)?;
+                (source, update)
             }
-            for assignment in assignments {
-                let column = target(&table, &table.name, &assignment.target)?;
-                let ty = &table.columns[column].ty;
-                update.push((column, value_for(&mut binder, &assignment.value, ty)?));
+            (on, query) => {
+                let source = source_of(names, insert, query.as_deref(), 0, &table, &columns)?;
+                let update = match on {
+                    Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
+                        updates_of(names, insert, assignments, &table, &source)?
+                    }
+                    _ => Vec::new(),
+                };
+                (source, update)
             }
-        }
+        };
         Ok(InsertPlan {
             rules: Rules::new(names.catalog, &table),
             columns,
@@ -127,6 +132,7 @@ impl InsertPlan {
             spare: 0,
             records: 0,
             duplicates: 0,
+            more: Vec::new(),
         };
         match &self.source {
             InsertSource::Rows(rows) => {
@@ -140,13 +146,13 @@ impl InsertPlan {
                     }
                 }
             }
-            InsertSource::Query { plan, reads_target: false } => {
+            InsertSource::Query { plan, reads_target: false, .. } => {
                 executor::run_query(context, plan, &mut |row| {
                     writer.write_result(plan, row)?;
                     Ok(true)
                 })?;
             }
-            InsertSource::Query { plan, reads_target: true } => {
+            InsertSource::Query { plan, reads_target: true, .. } => {
                 let mut rows = executor::Spool::new(context);
                 executor::run_query(context, plan, &mut |row| {
                     rows.push(row)?;
@@ -184,9 +190,38 @@ fn columns_of(table: &TableDef, insert: &ast::Insert) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
+/// The bound assignments of ON DUPLICATE KEY UPDATE.
+fn updates_of(
+    names: Names<'_>,
+    insert: &ast::Insert,
+    assignments: &[ast::Assignment],
+    table: &Arc<TableDef>,
+    source: &InsertSource,
+) -> Result<Vec<(usize, Option<Expr>)>> {
+    let mut binder = Binder::new(names);
+    binder.scope.tables.push(changed_scope(table));
+    binder.inserting = Some(table.clone());
+    if let Some(alias) = &insert.insert_alias {
+        let mut new = planner::table_scope(table);
+        new.alias = name_path(&alias.row_alias).pop().unwrap_or_default();
+        new.offset = table.columns.len();
+        binder.scope.tables.push(new);
+    }
+    if let InsertSource::Query { plan, more, .. } = source {
+        binder.scope.tables.push(query_columns::scope(plan, *more, 2 * table.columns.len()));
+    }
+    let update = |assignment: &ast::Assignment| {
+        let column = target(table, &table.name, &assignment.target)?;
+        Ok((column, value_for(&mut binder, &assignment.value, &table.columns[column].ty)?))
+    };
+    assignments.iter().map(update).collect()
+}
+
 fn source_of(
     names: Names<'_>,
     insert: &ast::Insert,
+    source: Option<&ast::Query>,
+    more: usize,
     table: &TableDef,
     columns: &[usize],
 ) -> Result<InsertSource> {
@@ -198,12 +233,12 @@ fn source_of(
         let values = insert.assignments.iter().map(|assignment| &assignment.value).zip(columns);
         return Ok(InsertSource::Rows(vec![values.map(bind).collect::<Result<_>>()?]));
     }
-    let Some(source) = &insert.source else {
+    let Some(source) = source else {
         return Ok(InsertSource::Rows(vec![vec![None; columns.len()]]));
     };
     let SetExpr::Values(list) = &*source.body else {
         let plan = planner::plan_query(names, source, None, &[])?;
-        if plan.columns.len() != columns.len() {
+        if plan.columns.len() != columns.len() + more {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
         // Otherwise the column of bytes would get the UTF-8 bytes of the text.
@@ -217,7 +252,7 @@ fn source_of(
             if names_target(name) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let reads_target = reads_target.is_break();
-        return Ok(InsertSource::Query { plan: Box::new(plan), reads_target });
+        return Ok(InsertSource::Query { plan: Box::new(plan), more, reads_target });
     };
     let mut rows = Vec::with_capacity(list.rows.len());
     for (at, row) in list.rows.iter().enumerate() {
@@ -253,6 +288,8 @@ struct Writer<'a> {
     spare: u64,
     records: u64,
     duplicates: u64,
+    /// The query's columns that ON DUPLICATE KEY UPDATE names, of the row at hand.
+    more: Row,
 }
 
 impl Writer<'_> {
@@ -277,6 +314,8 @@ impl Writer<'_> {
     /// Writes a row that the query has returned.
     fn write_result(&mut self, plan: &QueryPlan, row: &[Value]) -> Result<()> {
         let table = &self.plan.rules.table;
+        self.more.clear();
+        self.more.extend_from_slice(row.get(self.plan.columns.len()..).unwrap_or_default());
         let values = row.iter().zip(&plan.columns).zip(&self.plan.columns);
         self.write(values.map(|((value, from), to)| {
             let ty = &table.columns[*to].ty;
@@ -417,7 +456,7 @@ impl Writer<'_> {
                 continue;
             };
             let mut wide = row.clone();
-            wide.extend(new.iter().cloned());
+            wide.extend(new.iter().chain(&self.more).cloned());
             let value = context.eval(expr, &wide)?;
             // As in MySQL, no number is generated here for a NULL, and the NULL is not an error.
             row[*column] = if value.is_null() && self.plan.rules.auto == Some(*column) {

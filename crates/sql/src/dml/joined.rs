@@ -137,6 +137,30 @@ fn newest(context: &Context<'_>, table: &TableDef, key: &[u8]) -> Result<Option<
     Ok(Some(row))
 }
 
+/// A table of the join that is changed, and its columns, each with the position of its value;
+/// `None` for DEFAULT.
+type Assigned = (usize, Vec<(usize, Option<usize>)>);
+
+/// Refuses an UPDATE of a table by two names that changes its primary key.
+fn check_names(all: &[Joined], targets: &[Assigned]) -> Result<()> {
+    for (at, (target, columns)) in targets.iter().enumerate() {
+        for (other, others) in &targets[..at] {
+            let (one, two) = (&all[*other], &all[*target]);
+            let is_key = |(column, _): &(usize, _)| {
+                two.table.primary.iter().any(|part| part.column == *column)
+            };
+            if one.table.id == two.table.id && columns.iter().chain(others).any(is_key) {
+                let text = format!(
+                    "Primary key/partition key update is not allowed since the table is updated both as '{}' and '{}'.",
+                    one.alias, two.alias
+                );
+                return Err(SqlError::new(1706, text));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The table and the column to which an assignment refers.
 fn assigned(all: &[Joined], target: &AssignmentTarget) -> Result<(usize, usize)> {
     let AssignmentTarget::ColumnName(name) = target else {
@@ -182,7 +206,7 @@ impl JoinedPlan {
         let from = std::slice::from_ref(&update.table);
         let all = joined(names, from)?;
         // The tables in the order of their first assignments.
-        let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
+        let mut targets: Vec<Assigned> = Vec::new();
         let mut projection = Vec::new();
         for assignment in &update.assignments {
             let (table, column) = assigned(&all, &assignment.target)?;
@@ -197,6 +221,7 @@ impl JoinedPlan {
             }
         }
         let keys_at = projection.len();
+        check_names(&all, &targets)?;
         let named: Vec<&Joined> = targets.iter().map(|(target, _)| &all[*target]).collect();
         let (rows, full) = plan(names, from, update.selection.as_ref(), projection, &named)?;
         let columns = targets.into_iter().map(|(_, columns)| columns);

@@ -4,6 +4,7 @@ mod bulk;
 mod change;
 mod insert;
 mod joined;
+mod query_columns;
 
 use std::borrow::{Borrow, Cow};
 use std::sync::Arc;

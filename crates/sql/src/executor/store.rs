@@ -227,7 +227,7 @@ pub(crate) fn conflict(
     {
         return Ok(Some(pk.to_vec()));
     }
-    for index in &table.indexes {
+    for index in table.unique_indexes() {
         if let Some(prefix) = unique_prefix(table, index, row)
             && let Some(other) = holder(txn, index, &prefix, &[], &Guard::Row(table))?
         {

@@ -149,6 +149,11 @@ impl Dialect for Dialects {
         INNER.supports_user_host_grantee()
     }
 
+    /// These begin the clause behind a SELECT without a table.
+    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
+        !matches!(kw, Keyword::ON | Keyword::FOR) && INNER.is_column_alias(kw, parser)
+    }
+
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
         INNER.is_table_factor_alias(explicit, kw, parser)
     }
