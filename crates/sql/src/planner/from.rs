@@ -10,7 +10,7 @@ use super::bind::Binder;
 use super::plan::{plan_query, rename_columns};
 use super::query_plan::{QueryPlan, Source, SourceKind};
 use super::scope::{Names, ScopeColumn, ScopeTable};
-use crate::api::ColumnFlags;
+use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Op};
@@ -81,7 +81,7 @@ impl From<'_, '_> {
                         .find(|(cte, _)| cte.eq_ignore_ascii_case(single))
                 {
                     let plan = plan.clone();
-                    let table = derived_scope(alias_name.unwrap_or_else(|| single.clone()), &plan);
+                    let table = derived_scope(alias_name.unwrap_or_else(|| single.clone()), &plan)?;
                     self.binder.depends(&plan);
                     return self.add(table, SourceKind::Derived(plan));
                 }
@@ -113,7 +113,7 @@ impl From<'_, '_> {
                 let mut plan = plan_query(*names, subquery, *parent, ctes)?;
                 plan.refuse_charsets()?;
                 rename_columns(&mut plan, &alias.columns)?;
-                let table = derived_scope(alias.name.value.clone(), &plan);
+                let table = derived_scope(alias.name.value.clone(), &plan)?;
                 self.binder.depends(&plan);
                 self.add(table, SourceKind::Derived(Arc::new(plan)))
             }
@@ -369,7 +369,14 @@ pub(crate) fn table_scope(table: &TableDef) -> ScopeTable {
     }
 }
 
-fn derived_scope(alias: String, plan: &QueryPlan) -> ScopeTable {
+fn derived_scope(alias: String, plan: &QueryPlan) -> Result<ScopeTable> {
+    for (at, column) in plan.columns.iter().enumerate() {
+        let twice = |other: &ResultColumn| other.name.eq_ignore_ascii_case(&column.name);
+        if plan.columns[..at].iter().any(twice) {
+            let text = format!("Duplicate column name '{}'", column.name);
+            return Err(SqlError::new(1060, text));
+        }
+    }
     let columns = plan
         .columns
         .iter()
@@ -382,5 +389,6 @@ fn derived_scope(alias: String, plan: &QueryPlan) -> ScopeTable {
             flags: ColumnFlags::default(),
         })
         .collect();
-    ScopeTable { db: String::new(), name: alias.clone(), alias, columns, offset: 0, changed: false }
+    let db = String::new();
+    Ok(ScopeTable { db, name: alias.clone(), alias, columns, offset: 0, changed: false })
 }

@@ -29,12 +29,14 @@ pub(super) fn set_column(left: &QueryPlan, right: &QueryPlan, at: usize) -> Resu
     let ty = if ty.is_binary() { filled(left, right, at).unwrap_or(ty) } else { ty };
     let flags =
         ColumnFlags { not_null: a.flags.not_null && b.flags.not_null, ..ColumnFlags::default() };
+    // One column decides if the other is no text, or if the two have no common collation.
     let text = |column: &&ResultColumn| column.column_type.is_text();
-    let collation =
-        [a, b].into_iter().find(text).map_or(
-            if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
-            |column| column.collation,
-        );
+    let first = [a, b].into_iter().find(text).map(|column| column.collation);
+    let common = match [a, b].iter().all(text) {
+        true => common_collation(&[&x, &y]).ok(),
+        false => None,
+    };
+    let collation = common.or(first).unwrap_or(Collation::GeneralCi);
     let collation = if ty.is_text() { collation } else { Collation::Binary };
     Ok(ResultColumn { column_type: ty, collation, flags, ..a.clone() })
 }

@@ -70,19 +70,105 @@ pub(super) fn json_function(call: Scalar, args: &[Value]) -> Result<Value> {
             let document: serde_json::Value = serde_json::from_str(&first()).map_err(|_| {
                 SqlError::new(3141, "Invalid JSON text in argument 1 to function json_extract")
             })?;
-            let path = text(&args[1]);
             let mut at = Some(&document);
-            for step in
-                path.trim_start_matches('$').split(['.', '[']).filter(|step| !step.is_empty())
-            {
-                let step = step.trim_end_matches(']').trim_matches('"');
-                at = at.and_then(|at| match step.parse::<usize>() {
-                    Ok(index) if at.is_array() => at.get(index),
-                    _ => at.get(step),
+            for step in path_steps(&text(&args[1]))? {
+                at = at.and_then(|at| match &step {
+                    PathStep::Cell(index) if at.is_array() => at.get(*index),
+                    // A value that is no array is the only cell of one.
+                    PathStep::Cell(index) => (*index == 0).then_some(at),
+                    PathStep::Member(name) if at.is_object() => at.get(name),
+                    PathStep::Member(_) => None,
                 });
             }
-            at.map_or(Value::Null, |at| Value::Text(at.to_string()))
+            at.map_or(Value::Null, |at| Value::Text(written(at)))
         }
         other => return Err(SqlError::unsupported(other.name())),
     })
+}
+
+/// A step of a path into a document.
+#[derive(Debug, PartialEq)]
+enum PathStep {
+    Member(String),
+    Cell(usize),
+}
+
+/// The steps of a path such as `$.a[0]."b c"`.
+fn path_steps(path: &str) -> Result<Vec<PathStep>> {
+    let wrong = |rest: &str| {
+        let at = path.chars().count() - rest.chars().count();
+        let text =
+            format!("Invalid JSON path expression. The error is around character position {at}.");
+        SqlError::new(3143, text)
+    };
+    let mut rest = path.trim().strip_prefix('$').ok_or_else(|| wrong(path))?.trim_start();
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if rest.contains('*') && !rest.contains('"') {
+            return Err(SqlError::unsupported("a wildcard in a JSON path"));
+        }
+        if let Some(cell) = rest.strip_prefix('[') {
+            let (index, after) = cell.split_once(']').ok_or_else(|| wrong(cell))?;
+            steps.push(PathStep::Cell(index.trim().parse().map_err(|_| wrong(cell))?));
+            rest = after.trim_start();
+            continue;
+        }
+        let name = rest.strip_prefix('.').ok_or_else(|| wrong(rest))?.trim_start();
+        let mut quoted = serde_json::Deserializer::from_str(name).into_iter::<String>();
+        let (member, len) = if name.starts_with('"') {
+            let member = quoted.next().and_then(|member| member.ok()).ok_or_else(|| wrong(name))?;
+            (member, quoted.byte_offset())
+        } else {
+            let is_end = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'));
+            let len = name.find(is_end).unwrap_or(name.len());
+            if len == 0 || name.starts_with(|c: char| c.is_ascii_digit()) {
+                return Err(wrong(name));
+            }
+            (name[..len].to_owned(), len)
+        };
+        steps.push(PathStep::Member(member));
+        rest = name[len..].trim_start();
+    }
+    Ok(steps)
+}
+
+/// A document as MySQL writes it: a space behind commas and colons, and the shorter names of an
+/// object first.
+fn written(document: &serde_json::Value) -> String {
+    use serde_json::Value as J;
+    match document {
+        J::Array(cells) => {
+            format!("[{}]", cells.iter().map(written).collect::<Vec<_>>().join(", "))
+        }
+        J::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| (name.len(), *name));
+            let members = members.into_iter().map(|(name, member)| {
+                let name = serde_json::to_string(name).unwrap_or_default();
+                format!("{name}: {}", written(member))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_in_steps() {
+        let member = |name: &str| PathStep::Member(name.to_owned());
+        let steps = |path: &str| path_steps(path).map_err(|error| error.code);
+        assert_eq!(steps("$"), Ok(vec![]));
+        let path = r#" $ .a [0][ 12 ]."b \u00e9.c".$d1"#;
+        let all =
+            [member("a"), PathStep::Cell(0), PathStep::Cell(12), member("b é.c"), member("$d1")];
+        assert_eq!(steps(path), Ok(all.into()));
+        for wrong in ["", "a", "$a", "$.", "$.1", "$[", "$[x]", "$[-1]", "$.\"a", "$..a", "$.a b"] {
+            assert_eq!(steps(wrong), Err(3143), "{wrong}");
+        }
+        assert_eq!(steps("$.*"), Err(1235));
+    }
 }

@@ -236,13 +236,16 @@ fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
     Some(Units::value(hay.bytes, &units))
 }
 
+/// The place of a text in another. As in MySQL, it is found only where it has as many bytes, so
+/// that `e` is not found in `é`.
 fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value {
     let bytes = matches!(needle, Value::Bytes(_)) || matches!(hay, Value::Bytes(_));
-    let weights = |value: &Value| -> Vec<u64> {
+    let weights = |value: &Value| -> Vec<(u64, usize)> {
         if bytes {
-            Units::of(value, true).units.into_iter().map(u64::from).collect()
+            let units = Units::of(value, true).units.into_iter();
+            units.map(|unit| (u64::from(unit), 1)).collect()
         } else {
-            text(value).chars().map(|c| collation.weight(c)).collect()
+            text(value).chars().map(|c| (collation.weight(c), c.len_utf8())).collect()
         }
     };
     let (needle, hay) = (weights(needle), weights(hay));
@@ -251,7 +254,12 @@ fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value
     if needle.is_empty() {
         return Value::Int(from);
     }
-    Value::Int(find(rest, &needle).map_or(0, |at| (start + at + 1) as i64))
+    let len = |all: &[(u64, usize)]| all.iter().map(|(_, len)| len).sum::<usize>();
+    let is_at = |window: &[(u64, usize)]| {
+        window.iter().zip(&needle).all(|((a, _), (b, _))| a == b) && len(window) == len(&needle)
+    };
+    let found = rest.windows(needle.len()).position(is_at);
+    Value::Int(found.map_or(0, |at| (start + at + 1) as i64))
 }
 
 fn insert(args: &[Value]) -> Value {
@@ -347,7 +355,8 @@ fn soundex(text: &str) -> String {
         c if c.is_ascii_alphabetic() => {
             Some(CODES[usize::from(c.to_ascii_uppercase() as u8 - b'A')] as char)
         }
-        c if c.is_alphabetic() => Some('0'),
+        // As in MySQL, whatever is behind the signs of Latin-1 counts as a letter.
+        c if c >= '\u{C0}' => Some('0'),
         _ => None,
     };
     let mut out = String::new();
@@ -355,7 +364,7 @@ fn soundex(text: &str) -> String {
     for c in text.chars() {
         let Some(code) = code(c) else { continue };
         if out.is_empty() {
-            out.extend(c.to_uppercase());
+            out.push(c.to_ascii_uppercase());
             last = code;
         } else if code != '0' && code != last {
             out.push(code);
@@ -419,9 +428,15 @@ fn upper(c: char) -> Option<char> {
     all.next().filter(|_| all.next().is_none())
 }
 
+/// The lower case of a letter. MySQL's table has one for the capital I with a dot, and none for the
+/// capital sharp S.
 fn lower(c: char) -> Option<char> {
     let mut all = c.to_lowercase();
-    all.next().filter(|_| all.next().is_none())
+    match c {
+        'İ' => Some('i'),
+        'ẞ' => None,
+        _ => all.next().filter(|_| all.next().is_none()),
+    }
 }
 
 fn inet_aton(text: &str) -> Value {

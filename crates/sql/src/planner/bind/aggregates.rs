@@ -156,7 +156,10 @@ impl Binder<'_> {
                 }
                 ast::FunctionArgumentClause::OrderBy(by) => {
                     for part in by {
-                        let bound = self.bind(&part.expr)?.by_member();
+                        let bound = match position(&part.expr, args.len())? {
+                            Some(at) => args[at].clone(),
+                            None => self.bind(&part.expr)?.by_member(),
+                        };
                         order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
                     }
                 }
@@ -167,6 +170,20 @@ impl Binder<'_> {
         let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
         let args = args.into_iter().map(|arg| arg.expr).collect();
         Ok((Aggregate { kind, args, distinct, separator, order, collation, ty }, nullable))
+    }
+}
+
+/// The argument to which a whole number in ORDER BY refers.
+fn position(expr: &ast::Expr, count: usize) -> Result<Option<usize>> {
+    let ast::Expr::Value(value) = expr else { return Ok(None) };
+    let ast::Value::Number(number, _) = &value.value else { return Ok(None) };
+    let Ok(number) = number.to_string().parse::<usize>() else { return Ok(None) };
+    match number.checked_sub(1).filter(|at| *at < count) {
+        Some(at) => Ok(Some(at)),
+        None => {
+            let text = format!("Unknown column '{number}' in 'order clause'");
+            Err(SqlError::new(1054, text))
+        }
     }
 }
 

@@ -20,8 +20,19 @@ impl Binder<'_> {
         let ast::Expr::Subquery(subquery) = right else {
             return Err(SqlError::syntax("ANY and ALL need a subquery"));
         };
-        let left = self.bind(left)?;
         let op = comparison(op).ok_or_else(|| SqlError::unsupported(op))?;
+        // As in MySQL, rows know only what IN and NOT IN say too.
+        if let Some(parts) = self.row(left)? {
+            let width = parts.len();
+            let negated = match ask(op) {
+                Ask::Any(Op::Eq) => false,
+                Ask::All(Op::NotEq) => true,
+                _ => return Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
+            };
+            let asked = self.subquery(subquery, Ask::In, parts, width)?.expr;
+            return Ok(self.truth(if negated { Expr::Not(boxed(asked)) } else { asked }));
+        }
+        let left = self.bind(left)?;
         self.subquery(subquery, ask(op), vec![left], 1)
     }
 
