@@ -1,5 +1,6 @@
 """Random tables, rows and statements over them."""
 
+import shapes
 from expressions import ANY, NUMBER, TYPES, Expressions, Node, kind_of
 
 
@@ -17,6 +18,9 @@ class Table:
                 parts.append(column + ("(3)" if ty in ("TEXT", "BLOB") else ""))
             unique = "UNIQUE " if rng.random() < 0.4 else ""
             keys.append(f"{unique}KEY k{at} ({', '.join(parts)})")
+        numbers = [c for c, ty in self.columns if "INT" in ty or ty.startswith(("DECIMAL", "DOUBLE"))]
+        if numbers and rng.random() < 0.2:
+            keys.append(f"CHECK ({rng.choice(numbers)} {rng.choice(['< 100', '<> 1', 'IS NOT NULL', 'BETWEEN -5 AND 255'])})")
         self.keys = keys
 
     def create(self):
@@ -222,6 +226,8 @@ class Statements:
             f"SELECT {x} FROM a {op} SELECT {y} FROM b{tail}")
 
     def query(self):
+        if self.rng.random() < 0.4:
+            return self.rng.choice(shapes.QUERIES)(self)
         return self.rng.choice([self.scalar] * 6 + [self.rows] * 5 + [self.joined] * 2 + [self.using, self.grouped, self.grouped,
                                self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union,
                                self.no_table, self.no_table, self.outer_aggregate, self.outer_aggregate])()
@@ -229,6 +235,8 @@ class Statements:
     def change(self):
         """A statement that changes a table; what it left is compared after it."""
         rng = self.rng
+        if rng.random() < 0.5:
+            return rng.choice(shapes.CHANGES)(self)
         table = self.table()
         name, columns = table.name, table.columns
         make = self.over([table])
