@@ -157,14 +157,19 @@ impl Replay<'_> {
     fn take(&mut self, piece: Piece) -> Result<()> {
         let lane = &mut self.lanes[piece.lane];
         lane.reached = lane.reached.max(piece.newest.commit);
+        // A segment stays until a cut whose own note says at least as much as those in it: the
+        // engines' figures may be lower now, as they are not always recorded, and an engine that
+        // fails has none.
+        let mut newest = piece.newest;
+        newest.commit = newest.commit.max(piece.note);
         match lane.segments.last_mut().filter(|old| old.segment == piece.begin.segment) {
             Some(old) => {
-                old.newest.join(piece.newest);
+                old.newest.join(newest);
                 old.discarded |= piece.discarded;
             }
             None => lane.segments.push(OldSegment {
                 segment: piece.begin.segment,
-                newest: piece.newest,
+                newest,
                 discarded: piece.discarded,
             }),
         }

@@ -20,12 +20,21 @@ struct Both {
 }
 
 fn open_both(disk: &SimDisk, engines: [ModelEngine; 2], clock: Clock) -> Result<Both> {
+    open_log(disk, &log(2), engines, clock)
+}
+
+fn open_log(
+    disk: &SimDisk,
+    log: &LogSettings,
+    engines: [ModelEngine; 2],
+    clock: Clock,
+) -> Result<Both> {
     let [tiered, memory] = engines.map(Arc::new);
     let horizon = HorizonHandle::new();
     let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
     let engines = Engines::new(vec![memory.clone(), tiered.clone()]);
     let budget = Budget::new(64 << 20);
-    let (manager, _) = recover(&disk, &log(2), settings(), &horizon, engines, budget, clock)?;
+    let (manager, _) = recover(&disk, log, settings(), &horizon, engines, budget, clock)?;
     Ok(Both { manager, tiered, memory })
 }
 
@@ -36,16 +45,20 @@ fn fresh() -> [ModelEngine; 2] {
 /// A new database with a table of each engine.
 fn both(disk: &SimDisk, clock: Clock) -> Both {
     let db = open_both(disk, fresh(), clock).unwrap();
-    let txn = db.begin();
-    txn.create_table(TABLE).unwrap();
-    txn.create_table(OTHER).unwrap();
-    txn.commit().wait().unwrap();
+    db.create_tables();
     db
 }
 
 impl Both {
     fn begin(&self) -> Transaction {
         self.manager.begin(TransactionOptions::new().isolation(Isolation::RepeatableRead))
+    }
+
+    fn create_tables(&self) {
+        let txn = self.begin();
+        txn.create_table(TABLE).unwrap();
+        txn.create_table(OTHER).unwrap();
+        txn.commit().wait().unwrap();
     }
 
     fn put(&self, table: TableId, key: &str) -> Csn {
@@ -275,6 +288,38 @@ fn an_engine_without_commits_in_the_log_does_not_keep_it() {
     db.manager.truncate_log().unwrap();
     assert!(db.log_bytes() < full, "{} of {full}", db.log_bytes());
     let db = db.reopened(&disk.fork()).unwrap();
+    assert_eq!((db.keys(TABLE).len(), db.keys(OTHER)), (40, vec!["a".to_string()]));
+}
+
+/// The note of a cut stays in the log until the engines' figures have reached it again: over an
+/// opening, and while an engine that has failed holds the log back.
+#[test]
+fn a_cut_for_less_than_an_older_note_keeps_that_note() {
+    let mut disk = SimDisk::new(1);
+    // Segments of another size are not used again, so a cut removes them at once.
+    let opened = |disk: &SimDisk, segment_kib: usize, engines| {
+        let log = LogSettings { segment_bytes: (segment_kib << 10) as u64, ..log(1) };
+        open_log(disk, &log, engines, Clock::system()).unwrap()
+    };
+    let reopened = |db: &Both, disk: &SimDisk, segment_kib: usize| {
+        opened(disk, segment_kib, [db.tiered.reopened(), db.memory.reopened()])
+    };
+    let mut db = opened(&disk, 64, fresh());
+    db.create_tables();
+    db.memory.claim_persisted(db.manager.stable());
+    db.fill(TABLE);
+    db.tiered.claim_persisted(db.manager.stable());
+    db.manager.truncate_log().unwrap();
+    disk = disk.fork();
+    db = reopened(&db, &disk, 72);
+    // The segment with the last commits goes, and the next opening finds a note alone.
+    db.manager.truncate_log().unwrap();
+    disk = disk.fork();
+    db = reopened(&db, &disk, 80);
+    db.put(OTHER, "a");
+    db.memory.claim_failure(true);
+    db.manager.truncate_log().unwrap_err();
+    let db = reopened(&db, &disk.fork(), 80);
     assert_eq!((db.keys(TABLE).len(), db.keys(OTHER)), (40, vec!["a".to_string()]));
 }
 
