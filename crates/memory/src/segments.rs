@@ -78,6 +78,8 @@ pub(crate) struct Segment {
     live: AtomicI64,
     /// The last checkpoint that had begun when the segment lost its last live bytes.
     died_in: AtomicU64,
+    /// Whether log compaction met a record in it that cannot be read.
+    damaged: AtomicBool,
     home: Mutex<Home>,
     file: RwLock<Option<Arc<dyn File>>>,
 }
@@ -88,6 +90,7 @@ impl Segment {
             origin,
             live: AtomicI64::new(0),
             died_in: AtomicU64::new(checkpoint),
+            damaged: AtomicBool::new(false),
             home: Mutex::new(Home::Redo),
             file: RwLock::new(None),
         }
@@ -95,6 +98,10 @@ impl Segment {
 
     pub(crate) fn live(&self) -> u64 {
         self.live.load(Ordering::Acquire).max(0) as u64
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
     }
 
     pub(crate) fn home(&self) -> Home {
@@ -258,6 +265,11 @@ impl Segments {
         if segment.live.fetch_sub(bytes, Ordering::AcqRel) <= bytes {
             segment.died_in.fetch_max(self.begun.load(Ordering::Acquire), Ordering::AcqRel);
         }
+    }
+
+    /// Log compaction could not read the record at a place.
+    pub(crate) fn note_damaged(&self, place: Place) {
+        self.of(place.handle).damaged.store(true, Ordering::Release);
     }
 
     /// A checkpoint begins.

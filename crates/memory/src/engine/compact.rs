@@ -54,8 +54,11 @@ impl Inner {
         live.sort_unstable_by_key(|one| (one.place.handle, one.place.offset));
         let moved = self.copy(&live)?;
         for (one, new) in live.iter().zip(&moved) {
-            if let Some(new) = new {
-                self.exchange(&tables[one.table as usize], one.slot, one.place, *new);
+            match new {
+                Some(new) => {
+                    self.exchange(&tables[one.table as usize], one.slot, one.place, *new);
+                }
+                None => self.segments.note_damaged(one.place),
             }
         }
         // The old segments can be released after a checkpoint.
@@ -69,7 +72,8 @@ impl Inner {
     }
 
     /// The segments to compact: those with the smallest live shares, until the rest takes no more
-    /// than it may.
+    /// than it may. A damaged segment keeps its unreadable records, so compacting it again would
+    /// free nothing.
     fn victims(&self) -> Vec<u32> {
         let (bytes, live) = self.kept_bytes();
         let mut past = bytes.saturating_sub(self.space_allowed(live));
@@ -82,6 +86,7 @@ impl Inner {
                 match segment.live() {
                     // It will be released after a checkpoint.
                     0 => past = past.saturating_sub(len),
+                    _ if segment.is_damaged() => {}
                     live => kept.push((live, len, handle)),
                 }
             }

@@ -477,3 +477,30 @@ fn a_scan_reads_evicted_rows_side_by_side() {
         }
     }
 }
+
+/// MEMORY-4: a record that cannot be read stays where it is, and compactions end without it.
+#[test]
+fn memory_4_compactions_end_at_a_damaged_record() {
+    let (mut world, table) = World::evicted(4, 60, 100);
+    let place = world.place_of(table, &key(8));
+    // All other rows leave the first segment.
+    world.end = u64::MAX;
+    for number in (0..60).filter(|number| *number != 8) {
+        world.put(table, &key(number), &[number as u8; 100]);
+    }
+    world.evict_all();
+    world.engine.persist_all().unwrap();
+    world.cut();
+    world.disk.rot(&segment_path(1, "kept"), u64::from(place.offset) + 30, 0x10);
+    let mut jobs = 0;
+    while world.engine.run_background_job().unwrap() {
+        jobs += 1;
+        assert!(jobs < 100, "compactions do not end");
+    }
+    world.engine.compact_all().unwrap();
+    let damaged = world.look(table, &key(8), Access::Blocking).unwrap_err();
+    assert_eq!(damaged.kind(), ErrorKind::Corruption);
+    for number in (0..60).filter(|number| *number != 8) {
+        assert!(world.look(table, &key(number), Access::Blocking).unwrap().is_some());
+    }
+}
