@@ -15,9 +15,9 @@
 //!   scheduling points the running task draws a new priority (after Burckhardt et al., "A
 //!   randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010). The mean
 //!   number of scheduling points between two draws is the *distance*. It is drawn from the seed,
-//!   and redrawn at times, because no single distance finds all faults. While only one task is
-//!   runnable, a fixed distance applies and nothing is redrawn. Otherwise a background thread that
-//!   polls while it is alone would use up the time of the short distances.
+//!   and redrawn after some thousand points, because no single distance finds all faults. Points at
+//!   which no other task is runnable do not count, and a fixed distance applies to them. Otherwise
+//!   a background thread that polls while it is alone would use up the time of the short distances.
 //! - **SCHED-3 (time).** Time advances only when no task is runnable: it then advances to the
 //!   earliest deadline of a sleeping task. A task that spins counts as one that sleeps for a
 //!   microsecond. A task can also wait until the other tasks have taken a number of steps
@@ -139,6 +139,8 @@ struct Scheduler {
     lowest_drawn: u64,
     /// The mean distance between two changes of priority, in scheduling points.
     distance: u64,
+    /// Contested points until the distance may be redrawn.
+    distance_left: u64,
     /// Whether a task other than the running one is runnable.
     contested: bool,
     steps: u64,
@@ -150,8 +152,10 @@ struct Scheduler {
 const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
 /// The mean distance while no other task is runnable.
 const DISTANCE_ALONE: u64 = 1_000;
-/// At one in this many changes of priority, the distance is redrawn.
-const REDRAW: u64 = 40;
+/// A distance holds for this many changes on average, or for this many contested points if these
+/// are fewer. With changes alone, four fifths of all points would be under the longest distance.
+const REDRAW_CHANGES: u64 = 40;
+const REDRAW_POINTS: u64 = 5_000;
 /// The simulated time of one turn of a loop that waits for another task.
 const SPIN: Duration = Duration::from_micros(1);
 /// Priorities of spinning tasks are below this, and drawn priorities above it.
@@ -196,23 +200,23 @@ fn with<T>(act: impl FnOnce(&mut Scheduler, usize) -> T) -> Option<T> {
 
 /// Runs a history. Ends the process if the history fails.
 pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
-    let mut rng = Rng::new(plan.seed);
-    let distance = DISTANCES[rng.below(DISTANCES.len() as u64) as usize];
     let mut new = Scheduler {
         plan,
-        rng,
-        // Not zero, because some code takes a time of zero for no time.
+            rng: Rng::new(plan.seed),
+            // Not zero, because some code takes a time of zero for no time.
         now: Duration::from_secs(1),
         tasks: Vec::new(),
         running: 0,
         lowest: DRAWN_FROM,
         lowest_drawn: DRAWN_FROM + DRAWN_LOW,
-        distance,
+        distance: 0,
+        distance_left: 0,
         contested: false,
         steps: 0,
         switches: 0,
         trace: 0,
     };
+    new.draw_distance();
     new.add("root".to_owned());
     new.deal();
     assert!(scheduler().replace(new).is_none(), "one process runs one history");
@@ -311,9 +315,8 @@ fn change() {
         scheduler.count();
         scheduler.tasks[me].priority = scheduler.draw_again();
         scheduler.ring();
-        if scheduler.contested && scheduler.rng.chance(1, REDRAW) {
-            let any = scheduler.rng.below(DISTANCES.len() as u64);
-            scheduler.distance = DISTANCES[any as usize];
+        if scheduler.distance_left == 0 {
+            scheduler.draw_distance();
         }
         scheduler.deal();
         scheduler.check();
@@ -475,9 +478,16 @@ impl Scheduler {
 
     /// Records that another task is runnable.
     fn contest(&mut self) {
-        if !std::mem::replace(&mut self.contested, true) {
+        if !self.contested {
+            self.count();
+            self.contested = true;
             self.deal();
         }
+    }
+
+    fn draw_distance(&mut self) {
+        self.distance = DISTANCES[self.rng.below(DISTANCES.len() as u64) as usize];
+        self.distance_left = (REDRAW_CHANGES * self.distance).min(REDRAW_POINTS);
     }
 
     fn draw(&mut self) -> u64 {
@@ -527,7 +537,11 @@ impl Scheduler {
 
     fn count(&mut self) {
         let left = LEFT.load(Ordering::Relaxed);
-        self.steps += DEALT.load(Ordering::Relaxed).saturating_sub(left);
+        let passed = DEALT.load(Ordering::Relaxed).saturating_sub(left);
+        self.steps += passed;
+        if self.contested {
+            self.distance_left = self.distance_left.saturating_sub(passed);
+        }
         DEALT.store(left, Ordering::Relaxed);
     }
 
@@ -577,7 +591,10 @@ impl Scheduler {
                 }
                 let runs = |task: &Task| task.status == Status::Runnable;
                 match self.tasks.iter().filter(|task| runs(task)).count() {
-                    1 => self.contested = false,
+                    1 => {
+                        self.count();
+                        self.contested = false;
+                    }
                     _ => self.contest(),
                 }
                 return Ok((next, self.tasks[next].baton.clone()));

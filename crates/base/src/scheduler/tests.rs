@@ -86,6 +86,22 @@ fn sched_2_races_after_a_task_was_alone_for_long_are_as_frequent() {
     assert!(later > 0.7 * at_once, "{later} of {at_once} races are left");
 }
 
+/// No distance has most of the points: two tasks that run for long still alternate often.
+#[test]
+fn sched_2_short_distances_recur() {
+    let switches = |seed| {
+        let counter = Scheduled::new(0);
+        let ((), ran) = run_alone(seed, || {
+            thread::together(2, |_| {
+                (0..50_000).for_each(|_| _ = counter.fetch_add(1, Ordering::SeqCst));
+            });
+        });
+        ran.switches
+    };
+    let all: u64 = (0..20).map(switches).sum();
+    assert!(all > 5_000, "{all} switches at two million points");
+}
+
 #[test]
 fn sched_2_locks_keep_others_out() {
     for seed in 0..100 {

@@ -45,6 +45,15 @@ impl Life {
     pub fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The time until log care begins for the `times`-th time from now.
+    #[must_use]
+    pub fn until_care(&self, times: u64) -> Duration {
+        let now = Clock::system().now();
+        let since = now.saturating_sub(self.began);
+        let periods = since.as_millis() as u64 / PERIOD_MS + times;
+        (self.began + Duration::from_millis(periods * PERIOD_MS)).saturating_sub(now)
+    }
 }
 
 /// The bytes of a key.
@@ -128,20 +137,16 @@ fn goes_on(kind: ErrorKind) -> bool {
 impl Client {
     /// Sleeps for a random time, or until about the next log care.
     fn pause(&mut self) {
-        let clock = Clock::system();
-        let sleep = match self.rng.below(4) {
-            0 => Duration::from_millis(self.rng.below(700)),
-            1 => {
-                let since = clock.now().saturating_sub(self.life.began);
-                let periods = since.as_millis() as u64 / PERIOD_MS + 1;
-                let until = self.life.began + Duration::from_millis(periods * PERIOD_MS);
+        let sleep = match self.rng.below(3) {
+            _ if self.rng.chance(self.life.shape.care, 100) => {
                 // At the moment of log care, if operations take no time, or a little later.
                 let later = self.rng.below(2) * self.rng.below(500);
-                until.saturating_sub(clock.now()) + Duration::from_micros(later)
+                self.life.until_care(1) + Duration::from_micros(later)
             }
+            0 => Duration::from_millis(self.rng.below(700)),
             _ => Duration::from_micros(self.rng.below(2000)),
         };
-        clock.sleep(sleep);
+        Clock::system().sleep(sleep);
     }
 
     fn key(&mut self) -> Key {

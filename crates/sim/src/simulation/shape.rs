@@ -38,6 +38,8 @@ pub struct Shape {
     pub committed: u64,
     /// Transactions of a hundred that a client sleeps before.
     pub pauses: u64,
+    /// Of a hundred such sleeps, those that end when log care begins, or a little later.
+    pub care: u64,
     /// Whether clients are SQL sessions.
     pub sql: u64,
     /// Which tables are in the memory engine, by bits; the others are in the tiered one.
@@ -88,25 +90,54 @@ impl Shape {
             serializable: any(&[0, 30, 100]),
             committed: any(&[0, 0, 30, 100]),
             pauses: any(&[3, 20, 60]),
+            care: 25,
             sql: any(&[0, 0, 0, 1]),
             // From the seed alone, so that a shape with other engines is like this one otherwise.
             engines: [0, 0, 1, 2, 3, 3][(seed % 6) as usize],
         };
-        if any(&[0, 1, 2, 3, 4]) > 0 {
-            return shape;
-        }
-        // Few tasks, and no time passes but by sleeps: races of commits with log care and `close`.
-        Shape {
-            lives: any(&[1, 2]),
-            clients: any(&[2, 2, 3]),
-            lanes: any(&[1, 1, 2]),
-            faults: any(&[0, CLOSE]),
-            beside: 0,
-            operation_us: 0,
-            serializable: 0,
-            pauses: 60,
-            sql: 0,
-            ..shape
+        // Clients without SQL meet log care more often if operations of the disk take no time.
+        let brief = Shape { operation_us: 0, serializable: 0, sql: 0, ..shape };
+        match any(&[0, 0, 0, 1, 2, 3, 3]) {
+            0 => shape,
+            // Long pauses: races of commits with `close`.
+            1 => Shape {
+                lives: any(&[1, 2]),
+                clients: any(&[2, 2, 3]),
+                lanes: any(&[1, 1, 2]),
+                faults: any(&[0, CLOSE]),
+                beside: 0,
+                pauses: 60,
+                ..brief
+            },
+            // Clients often wake with log care, and no other thread flushes for them.
+            2 => Shape {
+                lives: 1,
+                clients: any(&[1, 1, 2]),
+                transactions: any(&[15, 30, 60]),
+                lanes: 1,
+                faults: 0,
+                beside: 0,
+                pauses: 60,
+                care: any(&[25, 90]),
+                ..brief
+            },
+            // Flushes, after which all of the log may be cut, and commits that each fill a segment
+            // while log care cuts it. Tables of the memory engine alone, as then only the note of a
+            // cut says where the log begins. A life ends soon, before another note is written.
+            _ => Shape {
+                lives: 3,
+                clients: 2,
+                transactions: any(&[4, 8, 15]),
+                value_bytes: 8000,
+                lanes: 4,
+                segment_kib: 8,
+                faults: any(&[0, KILL]),
+                beside: FLUSH,
+                pauses: 100,
+                care: 90,
+                engines: 3,
+                ..brief
+            },
         }
     }
 
@@ -128,7 +159,7 @@ impl Shape {
         Duration::from_micros(self.operation_us)
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 16] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 17] {
         [
             ("lives", &mut self.lives),
             ("clients", &mut self.clients),
@@ -144,6 +175,7 @@ impl Shape {
             ("serializable", &mut self.serializable),
             ("committed", &mut self.committed),
             ("pauses", &mut self.pauses),
+            ("care", &mut self.care),
             ("sql", &mut self.sql),
             ("engines", &mut self.engines),
         ]
@@ -164,7 +196,7 @@ impl Shape {
     /// Shapes with one figure less each, those that leave out most first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Shape> {
-        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut all = Vec::new();
         let mut this = *self;
         let now = this.fields().map(|(_, value)| *value);

@@ -300,7 +300,7 @@ impl World {
         let clean = match end {
             End::Crash | End::Kill => {
                 // The planned crash happens meanwhile if the life is long enough.
-                self.pause();
+                self.pause(&life);
                 if end == End::Crash {
                     self.disk.crash();
                     self.disk.restart();
@@ -311,7 +311,7 @@ impl World {
                 false
             }
             End::Close => {
-                self.pause();
+                self.pause(&life);
                 self.close(&life)
             }
             End::Quiet => {
@@ -350,8 +350,13 @@ impl World {
         closed.is_ok()
     }
 
-    /// Waits for a number of scheduling points, or for a time, of any order of magnitude.
-    fn pause(&mut self) {
+    /// Waits for a number of scheduling points, or for a time, of any order of magnitude, or until
+    /// some log care has begun.
+    fn pause(&mut self, life: &Life) {
+        if self.rng.chance(self.shape.care, 100) {
+            Clock::system().sleep(life.until_care(1 + self.rng.below(4)));
+            return scheduler::wait_steps(self.rng.below(10_000));
+        }
         if self.rng.chance(2, 3) {
             let most = [100, 1_000, 10_000, 100_000][self.rng.below(4) as usize];
             return scheduler::wait_steps(self.rng.below(most));
@@ -396,9 +401,11 @@ impl World {
 /// Waits before a call of flush, compaction or backup.
 fn pause(rng: &mut Rng) {
     if rng.chance(1, 2) {
-        scheduler::wait_steps(rng.below(30_000));
+        let most = [300, 3_000, 30_000][rng.below(3) as usize];
+        scheduler::wait_steps(rng.below(most));
     } else {
-        Clock::system().sleep(Duration::from_micros(rng.below(20_000)));
+        let most = [20_000, 1_000_000][rng.below(2) as usize];
+        Clock::system().sleep(Duration::from_micros(rng.below(most)));
     }
 }
 
