@@ -202,8 +202,8 @@ fn with<T>(act: impl FnOnce(&mut Scheduler, usize) -> T) -> Option<T> {
 pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
     let mut new = Scheduler {
         plan,
-            rng: Rng::new(plan.seed),
-            // Not zero, because some code takes a time of zero for no time.
+        rng: Rng::new(plan.seed),
+        // Not zero, because some code takes a time of zero for no time.
         now: Duration::from_secs(1),
         tasks: Vec::new(),
         running: 0,

@@ -61,7 +61,10 @@ impl TieredEngine {
         {
             inner.fail(error);
         }
-        inner.bell.room.notify_all();
+        // A waiting thread that wakes rings again. A job that did nothing would wake it for that.
+        if !matches!(outcome, Ok(JobOutcome::Idle)) {
+            inner.bell.room.notify_all();
+        }
         if compact && outcome.is_ok() {
             inner.note_now_and_then(clock::now());
         }

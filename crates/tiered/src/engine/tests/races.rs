@@ -100,6 +100,37 @@ fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     assert!(failed > 20, "{failed}");
 }
 
+/// A thread that waits for a flush rings, and a background thread looks for work. If that thread
+/// finds none and wakes the first one, the two wake each other for as long as the flush takes.
+#[cfg(debug_assertions)]
+#[test]
+fn a_job_that_finds_no_work_wakes_no_thread_that_waits_for_work() {
+    use spillway_base::clock::Clock;
+    use spillway_base::scheduler::{self, Plan};
+
+    let plan = Plan {
+        seed: 1,
+        steps_max: 1_000_000,
+        time_max: Duration::from_secs(60),
+        operation_max: Duration::ZERO,
+        stacks: false,
+    };
+    scheduler::run(plan, || {
+        let bench = open(&SimDisk::new(1)).unwrap();
+        bench.work().unwrap();
+        let engine = bench.engine.clone();
+        let waits = move || {
+            let mut state = engine.0.bell.state.lock();
+            engine.0.bell.room.wait_for(&mut state, Duration::from_secs(1)).timed_out()
+        };
+        let waits = spillway_base::thread::spawn("waits", waits).unwrap();
+        // Time passes once the other thread waits.
+        Clock::system().sleep(Duration::from_millis(1));
+        assert_eq!(bench.engine.run_background_job().unwrap(), JobOutcome::Idle);
+        assert!(waits.join().unwrap(), "its time ends the wait");
+    });
+}
+
 /// Memtables of different tables are flushed at the same time. Those of one table are flushed one
 /// after another, so that newer sub-levels have newer versions.
 #[test]
