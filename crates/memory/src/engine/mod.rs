@@ -20,9 +20,9 @@
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
 //! - **MEMORY-4 (space).** The engine compacts kept segments until they take at most the allowed
 //!   space: twice their live bytes, plus a fixed amount, and the segments with damaged records.
-//!   Segments without live rows are released after the next checkpoint. If these segments take more than a quarter of the allowed space, or
-//!   if there was no commit since the last checkpoint, so that none is due, the background work
-//!   writes a checkpoint to release them.
+//!   Segments without live rows are released after the next checkpoint. If these segments take more
+//!   than a quarter of the allowed space, or if there was no commit since the last checkpoint, so
+//!   that none is due, the background work writes a checkpoint to release them.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
 //! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12) and

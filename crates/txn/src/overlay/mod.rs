@@ -28,9 +28,9 @@
 //! CSN there.
 //!
 //! Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has its
-//! position in the list (u64, big-endian) as key, and its bytes as value, without a final byte 0 or
-//! 1. An entry of a set has its bytes as key, and no value. The engine checksums the rows of this
-//! table as it does any table's rows.
+//! position in the list (u64, big-endian) as key, and its bytes as value, without the final byte of
+//! other rows. An entry of a set has its bytes as key, and no value. The engine checksums the rows
+//! of this table as it does any table's rows.
 
 mod cursor;
 mod fold_progress;
