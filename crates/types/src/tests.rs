@@ -114,7 +114,7 @@ fn shortened_doubles_fit_and_stand_for_the_nearest_number_that_does() {
     let mut noise = Noise(7);
     for _ in 0..20_000 {
         let number = f64::from_bits(noise.next());
-        let number = if noise.next() % 2 == 0 { number } else { number % 1e6 };
+        let number = if noise.next().is_multiple_of(2) { number } else { number % 1e6 };
         let width = 1 + noise.next() as usize % 24;
         let (text, is_lost) = format_double_within(number, width);
         assert!(text.len() <= width, "{number:e} in {width}: {text}");
