@@ -229,7 +229,7 @@ fn a_server_keeps_to_its_memory() {
         assert_eq!(client.run(sql), 1041, "{sql:.40}");
     }
     let list = format!("SELECT COUNT(*) FROM t WHERE id IN ({}1)", "123456,".repeat(40_000));
-    assert_eq!(client.run(&list), 0);
+    assert_eq!(client.run_once_it_fits(&list), 0);
     server.check("long statements");
 
     assert_eq!(client.run("CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB)"), 0);
@@ -241,7 +241,7 @@ fn a_server_keeps_to_its_memory() {
         let code = client.run(&format!("SELECT v FROM b WHERE id = {id}"));
         assert!(code == 0 || code == 1041 && mib > 4, "{mib} MiB: {code}");
     }
-    assert_eq!(client.run("SELECT id, v FROM b ORDER BY id DESC"), 0);
+    assert_eq!(client.run_once_it_fits("SELECT id, v FROM b ORDER BY id DESC"), 0);
     server.check("large values");
 
     let mut clients: Vec<Client> = (0..200).map(|_| server.client()).collect();
@@ -272,8 +272,8 @@ fn a_server_keeps_to_its_memory() {
     drop(keeps);
 
     assert_eq!(client.run("BEGIN"), 0);
-    assert_eq!(client.run("UPDATE t SET k = k + 1"), 0);
-    assert_eq!(client.run("INSERT INTO t SELECT id + 1000000, k, pad FROM t"), 0);
+    assert_eq!(client.run_once_it_fits("UPDATE t SET k = k + 1"), 0);
+    assert_eq!(client.run_once_it_fits("INSERT INTO t SELECT id + 1000000, k, pad FROM t"), 0);
     assert_eq!(client.run("ROLLBACK"), 0);
     server.check("a long transaction");
 
