@@ -147,12 +147,6 @@ pub trait File: Any + Send + Sync {
         false
     }
 
-    /// Asks the system to begin to read bytes that the caller will read soon. A hint without
-    /// outcome.
-    fn read_ahead(&self, offset: u64, len: u64) {
-        let _ = (offset, len);
-    }
-
     /// Reads `len` bytes from `offset` into a buffer, past the system's page cache if possible
     /// (DISK-9). It returns the buffer in either case; after a failure the buffer's bytes are
     /// arbitrary.

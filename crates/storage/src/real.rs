@@ -22,13 +22,12 @@ mod threads;
 
 use std::fs;
 use std::io::{ErrorKind as IoKind, IoSlice, IoSliceMut};
-use std::num::NonZero;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, fadvise, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, statvfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use spillway_base::Result;
 
@@ -146,11 +145,6 @@ impl RealFile {
 }
 
 impl File for RealFile {
-    fn read_ahead(&self, offset: u64, len: u64) {
-        // Without it, later reads wait for the device, which is no failure.
-        let _ = fadvise(&self.file, offset, NonZero::new(len), Advice::WillNeed);
-    }
-
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(bytes, offset).map_err(|error| self.failed("read", error))
     }

@@ -11,8 +11,6 @@ use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, frame_bytes};
 
 /// The bytes after the last frame that are searched at once: a multiple of 8.
 const WITNESS_BYTES: u64 = 1 << 20;
-/// The bytes that the device reads ahead of a walk.
-const READ_AHEAD_BYTES: u64 = 2 << 20;
 
 /// The position of a walk through a segment.
 pub(super) struct Walk {
@@ -156,7 +154,5 @@ fn fill(
     }
     segment.file.read_at(begin + *filled as u64, &mut memory[*filled..wanted])?;
     *filled = wanted;
-    // The device reads while the caller checks and decodes these bytes.
-    segment.file.read_ahead(begin + wanted as u64, READ_AHEAD_BYTES);
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::source::Logged;
 
 /// The share of the budget that all lanes together use to read ahead.
 const AHEAD_SHARE: usize = 64;
-/// As much as two threads install between two reads. Reading ahead more has no effect.
+/// As much as two threads install between two reads.
 const AHEAD_BYTES_MAX: usize = 16 << 20;
 /// The bytes of one read: few enough to stay in the processor's cache until they are checked, and
 /// enough for the disk.
