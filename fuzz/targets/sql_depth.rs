@@ -5,7 +5,8 @@
 #[path = "../../crates/sql/tests/sql/common/deep.rs"]
 mod deep;
 
-use spillway::{Database, Settings};
+mod common;
+
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
 use spillway_types::ValueRef;
 
@@ -29,21 +30,9 @@ impl ResultSink for Ignored {
     }
 }
 
-/// Each input has a database of its own. With the default memory and threads, opening it takes a
-/// hundred times as long as the statements.
-fn small() -> Settings {
-    let mut settings = Settings::default();
-    settings.memory_bytes = 32 << 20;
-    settings.cores = 1;
-    settings.recovery_threads = 1;
-    settings.log_segment_bytes = 1 << 20;
-    settings.background_threads = false;
-    settings
-}
-
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = deep::of_bytes(&bytes[..bytes.len().min(33)]);
-    let db = Database::open_in_memory(small()).expect("a database in memory opens");
+    let db = common::small_database();
     let instance = Instance::open(db).expect("a new catalog");
     let mut session = instance.session("root", "localhost", 1);
     session
