@@ -146,8 +146,8 @@ const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFla
 /// With this many queued responses, another worker is woken.
 const SHARE_AT: usize = 4;
 
-/// A worker that has served this many brief items expects brief work. The count stays within
-/// `BRIEF_MOST`, and an item that is not brief subtracts `LONGER`.
+/// After this many brief items, a worker expects that the next item is brief too. It counts at most
+/// `BRIEF_MOST` brief items, and subtracts `LONGER` for an item that is not brief.
 const BRIEF_AFTER: u32 = 64;
 const BRIEF_MOST: u32 = 128;
 const LONGER: u32 = 8;

@@ -151,7 +151,8 @@ fn check_names(all: &[Joined], targets: &[Assigned]) -> Result<()> {
             };
             if one.table.id == two.table.id && columns.iter().chain(others).any(is_key) {
                 let text = format!(
-                    "Primary key/partition key update is not allowed since the table is updated both as '{}' and '{}'.",
+                    "Primary key/partition key update is not allowed since the table is updated \
+                     both as '{}' and '{}'.",
                     one.alias, two.alias
                 );
                 return Err(SqlError::new(1706, text));

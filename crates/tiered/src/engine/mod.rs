@@ -2,14 +2,12 @@
 //!
 //! # Locks
 //!
+//! Threads take locks in this order: `working` (shared for work on the engine's files, exclusive
+//! for a close); `manifest` (to record and publish edits, not to rewrite a manifest);
+//! `tables_changing` (to replace the map of tables); a table's own; those of a single figure.
+//!
 //! Reads of rows take none of these locks: a change replaces the map of tables, or the view of a
 //! sub-table, as a whole. An install takes its sub-table's lock only to seal a full memtable.
-//!
-//! - `working`: held shared by work on the engine's files, and exclusively by a close.
-//! - `manifest`: held while edits are recorded and published, not while a manifest is rewritten.
-//! - `tables_changing`: held while the map of tables is replaced.
-//!
-//! They are taken in this order, then a table's own lock, then locks that protect a single figure.
 //!
 //! # Memory
 //!
