@@ -192,6 +192,12 @@ impl Manifest {
         Ok(bytes)
     }
 
+    /// Removes what a call of [`Manifest::write`] has left that failed.
+    pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
+        // The next call overwrites the file.
+        let _ = disk.remove(&dir.join(NEW_NAME));
+    }
+
     /// The checkpoint of a folder.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>> {
         let path = dir.join(NAME);

@@ -20,6 +20,7 @@ use std::time::Duration;
 use spillway_base::clock::{self, Clock};
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, Direction, ErrorKind, Result, thread};
+use spillway_reclaim::epochs::Pin;
 
 use super::inner::Inner;
 use crate::index::Entries;
@@ -52,6 +53,9 @@ struct CheckpointSnapshot {
     _pins: [Pinned; 2],
 }
 
+/// The dirty pages that a checkpoint has taken: if it fails, they are marked again.
+type Taken = Vec<(Arc<Table>, Vec<u64>)>;
+
 impl Inner {
     pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
         self.dir.join(file_name(number, kind))
@@ -82,9 +86,11 @@ impl Inner {
         if csn <= last.csn && self.segments.bytes_waiting() == 0 {
             return Ok(());
         }
+        let first_file = self.checkpoints.files.load(Ordering::Relaxed);
+        let mut taken = Taken::default();
         // The checkpoint needs the whole indexes (LOADING-3).
         let loaded = self.load_all();
-        let outcome = loaded.and_then(|()| self.write_checkpoint(&last, &snapshot));
+        let outcome = loaded.and_then(|()| self.write_checkpoint(&last, &snapshot, &mut taken));
         match outcome {
             Ok(manifest) => {
                 self.segments.end_checkpoint(manifest.number);
@@ -95,10 +101,12 @@ impl Inner {
                 self.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
-                // The checkpoint took the marks of pages that it did not write.
-                let tables = self.tables.load();
-                tables.values().for_each(|table| table.rows.mark_all());
-                if error.kind() != ErrorKind::DiskFull {
+                for (table, pages) in taken {
+                    pages.into_iter().for_each(|page| table.rows.mark_again(page));
+                }
+                if error.kind() == ErrorKind::DiskFull {
+                    self.remove_unfinished(first_file);
+                } else {
                     self.fail(&error);
                 }
                 return Err(error);
@@ -109,7 +117,25 @@ impl Inner {
         self.remove_files(&manifest)
     }
 
-    fn write_checkpoint(&self, last: &Manifest, at: &CheckpointSnapshot) -> Result<Manifest> {
+    /// Returns the space of a checkpoint that met a full disk.
+    fn remove_unfinished(&self, first_file: u64) {
+        for number in first_file..self.checkpoints.files.load(Ordering::Relaxed) {
+            for kind in [PAGES, INDEX] {
+                // Most of these files do not exist. The next checkpoint removes what stays here.
+                let _ = self.disk.remove(&self.path_of(number, kind));
+            }
+        }
+        Manifest::remove_unfinished(&*self.disk, &self.dir);
+        // The file system may free the space only once the names are gone for good.
+        let _ = self.disk.sync_dir(&self.dir);
+    }
+
+    fn write_checkpoint(
+        &self,
+        last: &Manifest,
+        at: &CheckpointSnapshot,
+        taken: &mut Taken,
+    ) -> Result<Manifest> {
         let csn = at.csn;
         let number = self.segments.begin_checkpoint();
         let mut tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
@@ -118,7 +144,9 @@ impl Inner {
         let mut manifest = Manifest { number, csn, ..Manifest::default() };
         for table in &tables {
             let before = last.tables.iter().find(|files| files.id == table.id);
-            manifest.tables.push(self.write_table(table, before, last.csn, at)?);
+            taken.push((table.clone(), Vec::new()));
+            let (_, pages) = taken.last_mut().expect("it was pushed");
+            manifest.tables.push(self.write_table(table, before, last.csn, at, pages)?);
         }
         // Read after the pages were written, so that it includes every segment that they name.
         let named = self.segments.iter().filter(|(_, segment)| segment.home() != Home::Released);
@@ -136,6 +164,7 @@ impl Inner {
         before: Option<&TableFiles>,
         last: Csn,
         at: &CheckpointSnapshot,
+        taken: &mut Vec<u64>,
     ) -> Result<TableFiles> {
         // Read before any page is written: rows that are folded meanwhile are hidden from this
         // snapshot.
@@ -155,7 +184,7 @@ impl Inner {
             files.pages.clear();
             table.rows.mark_all();
         }
-        files.pages.extend(self.write_pages(table, pages, at)?);
+        files.pages.extend(self.write_pages(table, pages, at, taken)?);
         match before {
             Some(before) if table.last_insert() <= last => {
                 files.index = before.index;
@@ -173,6 +202,7 @@ impl Inner {
         table: &Table,
         pages: u64,
         at: &CheckpointSnapshot,
+        taken: &mut Vec<u64>,
     ) -> Result<Option<PageFile>> {
         let mut file: Option<(u64, Writer)> = None;
         let mut written = 0;
@@ -180,6 +210,7 @@ impl Inner {
             if !table.rows.take_mark(page) {
                 continue;
             }
+            taken.push(page);
             let (words, newer) = self.page_at(table, page, at);
             if newer {
                 table.rows.mark_again(page);
@@ -202,33 +233,47 @@ impl Inner {
         Ok(Some(PageFile { number, pages: written }))
     }
 
-    /// The entries of a page as a snapshot sees them; the lock bit marks deletions. Also returns
-    /// whether the next checkpoint must write the page again, because an entry has a newer version
-    /// or is a deletion.
+    /// The entries of a page as a snapshot sees them ([`Inner::entry_at`]). Also returns whether the
+    /// next checkpoint must write the page again.
     fn page_at(&self, table: &Table, page: u64, at: &CheckpointSnapshot) -> (Vec<Word>, bool) {
-        let pin = self.store.pin();
-        let (mut newer, csn, watermark) = (false, at.csn, at.watermark);
-        let mut at = |slot: u64| {
-            let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
-            while let Target::Version(at) = word.target() {
-                let version = self.store.version(at, &pin);
-                if version.csn() > csn {
-                    newer = true;
-                    word = version.next();
-                    continue;
-                }
-                newer |= version.is_deletion();
-                return match (version.content(), version.place()) {
-                    (Content::Deleted(_), _) if version.csn() <= watermark => Word::EMPTY,
-                    (Content::Deleted(_), Ok(place)) => Word::place(place).locked(),
-                    (_, Ok(place)) => Word::place(place),
-                    (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
-                };
-            }
-            word
-        };
+        let (pin, mut again) = (self.store.pin(), false);
         let begin = page * PAGE_ENTRIES;
-        ((begin..begin + PAGE_ENTRIES).map(&mut at).collect(), newer)
+        let words = (begin..begin + PAGE_ENTRIES).map(|slot| {
+            let (word, newer) = self.entry_at(table, slot, at.csn, at.watermark, &pin);
+            again |= newer;
+            word
+        });
+        (words.collect(), again)
+    }
+
+    /// An entry as the snapshot at `csn` sees it. The lock bit marks a deletion; a deletion up to
+    /// `watermark` is left out. Also returns whether the entry has a newer version or is a deletion.
+    pub(super) fn entry_at(
+        &self,
+        table: &Table,
+        slot: u64,
+        csn: Csn,
+        watermark: Csn,
+        pin: &Pin<'_>,
+    ) -> (Word, bool) {
+        let mut newer = false;
+        let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+        while let Target::Version(at) = word.target() {
+            let version = self.store.version(at, pin);
+            if version.csn() > csn {
+                newer = true;
+                word = version.next();
+                continue;
+            }
+            newer |= version.is_deletion();
+            word = match (version.content(), version.place()) {
+                (Content::Deleted(_), _) if version.csn() <= watermark => Word::EMPTY,
+                (Content::Deleted(_), Ok(place)) => Word::place(place).locked(),
+                (_, Ok(place)) => Word::place(place),
+                (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
+            };
+        }
+        (word, newer)
     }
 
     fn write_index(&self, table: &Table) -> Result<IndexFile> {

@@ -74,8 +74,7 @@ impl Checkpoints {
         self.requested.fetch_max(csn.0, Ordering::AcqRel);
     }
 
-    /// Whether a request asks for commits that the last checkpoint does not have.
-    pub(super) fn is_requested(&self) -> bool {
-        self.requested.load(Ordering::Acquire) > self.recorded().0
+    pub(super) fn requested(&self) -> Csn {
+        Csn(self.requested.load(Ordering::Acquire))
     }
 }

@@ -12,16 +12,17 @@
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)
 //! ```
 
+use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::batch::read_row_record;
 use spillway_base::sync::atomic::Ordering;
-use spillway_base::{Result, thread};
+use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::OpenMode;
 
 use super::inner::Inner;
 use super::recover::compacted_name;
-use crate::segments::{Home, Origin};
+use crate::segments::{Home, Origin, Segment};
 use crate::table::Table;
 use crate::version::{Place, Target, Word, class_bytes};
 
@@ -45,6 +46,11 @@ impl Inner {
         let victims = self.victims();
         if victims.is_empty() {
             return Ok(false);
+        }
+        let copied: u64 =
+            victims.iter().filter_map(|one| self.segments.get(*one)).map(Segment::live).sum();
+        if self.disk.available(&self.dir)? < copied {
+            return Err(Error::new(ErrorKind::DiskFull, "the disk has no room for log compaction"));
         }
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
         let mut live = Vec::new();
@@ -135,15 +141,36 @@ impl Inner {
         }
     }
 
-    /// Copies records, in the order of their places, into a new file and makes it durable. Returns
-    /// their new places; none for a record that it cannot read and leaves in its place.
+    /// Copies records, in the order of their places, into a new segment and makes it durable.
+    /// Returns their new places; none for a record that it cannot read and leaves in its place. If
+    /// it fails, no file and no handle remain.
     fn copy(&self, live: &[Live]) -> Result<Vec<Option<Place>>> {
         let number = self.checkpoints.next_file();
         let path = self.dir.join(compacted_name(number));
-        let file = self.disk.open(&path, OpenMode::Create)?;
+        let copied = self.copy_into(&path, number, live);
+        let (mut moved, end) = copied.inspect_err(|_| {
+            // An opening removes the file if this fails.
+            let _ = self.disk.remove(&path).and_then(|()| self.disk.sync_dir(&self.dir));
+        })?;
+        let handle = self.segments.handle(Origin::Compacted { number });
+        moved.iter_mut().flatten().for_each(|place| place.handle = handle);
+        let segment = self.segments.get(handle).expect("it was given a handle");
+        segment.set_home(Home::Kept(end));
+        self.counts.compacted_bytes.fetch_add(end, Ordering::Relaxed);
+        Ok(moved)
+    }
+
+    /// Writes the file of [`Inner::copy`]. Returns the places, whose handles are not set yet, and
+    /// the file's length.
+    fn copy_into(
+        &self,
+        path: &Path,
+        number: u64,
+        live: &[Live],
+    ) -> Result<(Vec<Option<Place>>, u64)> {
+        let file = self.disk.open(path, OpenMode::Create)?;
         let mut out = Vec::from(MAGIC);
         out.extend_from_slice(&number.to_le_bytes());
-        let handle = self.segments.handle(Origin::Compacted { number });
         let (mut end, mut written) = (HEAD_BYTES, 0);
         let mut moved = Vec::with_capacity(live.len());
         let (mut read, mut begin, mut of) = (Vec::new(), 0, None);
@@ -162,7 +189,7 @@ impl Inner {
             let bytes = &read[(offset - begin) as usize..];
             match read_row_record(bytes) {
                 Ok(record) => {
-                    let place = Place { handle, offset: end as u32, class: one.place.class };
+                    let place = Place { handle: 0, offset: end as u32, class: one.place.class };
                     out.extend_from_slice(&bytes[..record.bytes]);
                     end += record.bytes as u64;
                     moved.push(Some(place));
@@ -180,10 +207,7 @@ impl Inner {
         thread::blocking(|| file.write_at(written, &out))?;
         thread::blocking(|| file.sync())?;
         self.disk.sync_dir(&self.dir)?;
-        let segment = self.segments.get(handle).expect("it was given a handle");
-        segment.set_home(Home::Kept(end));
-        self.counts.compacted_bytes.fetch_add(end, Ordering::Relaxed);
-        Ok(moved)
+        Ok((moved, end))
     }
 
     /// Replaces a place of a row by another.

@@ -44,7 +44,7 @@ pub struct MemorySettings {
 impl Default for MemorySettings {
     fn default() -> MemorySettings {
         MemorySettings {
-            space_max: 2.0,
+            space_max: 1.75,
             space_rest: 64 << 20,
             async_reads: AsyncReadSettings {
                 lanes: 1,

@@ -19,10 +19,10 @@
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
 //! - **MEMORY-4 (space).** The engine compacts kept segments until they take at most the allowed
-//!   space: twice their live bytes, plus a fixed amount, and the segments with damaged records.
-//!   Segments without live rows are released after the next checkpoint. If these segments take more
-//!   than a quarter of the allowed space, or if there was no commit since the last checkpoint, so
-//!   that none is due, the background work writes a checkpoint to release them.
+//!   space: 1.75 times their live bytes, plus a fixed amount, and the segments with damaged
+//!   records. Segments without live rows are released after the next checkpoint. If these segments
+//!   take more than an eighth of the allowed space, or if there was no commit since the last
+//!   checkpoint, so that none is due, the background work writes a checkpoint to release them.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
 //! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12) and
@@ -69,6 +69,7 @@ use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
 };
 use spillway_base::log_place::LogPlace;
+use spillway_base::sync::atomic::Ordering;
 use spillway_base::{
     Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId, thread,
 };
@@ -311,6 +312,10 @@ impl Engine for MemoryEngine {
 
     fn request_persist(&self, csn: Csn) {
         self.0.request_checkpoint(csn);
+    }
+
+    fn meets_full_disk(&self) -> bool {
+        self.0.work.met_full_disk.load(Ordering::Acquire)
     }
 
     fn debt(&self) -> Debt {

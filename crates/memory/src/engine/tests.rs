@@ -20,6 +20,7 @@ use spillway_storage::{Disk, OpenMode};
 use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
+mod full_disk;
 mod inspect;
 mod loading;
 mod reads;

@@ -18,11 +18,13 @@ use crate::version::{Target, Word};
 
 /// How often the background thread looks for work without a request.
 const NAP: Duration = Duration::from_millis(20);
+/// As [`NAP`], after a round of work met a full disk.
+const FULL_DISK_NAP: Duration = Duration::from_millis(250);
 /// Rows of a range that are folded under one pin.
 const FOLDED: usize = 256;
 /// While there are commits, which cause checkpoints, kept segments without live rows may take the
 /// allowed space divided by this.
-const WAITING_SHARE: u64 = 4;
+const WAITING_SHARE: u64 = 8;
 /// Rows from which a table's size is estimated.
 const SAMPLED: usize = 32;
 
@@ -54,9 +56,11 @@ impl ManagedEngine for MemoryEngine {
             while !stopped.load(Ordering::SeqCst) {
                 // `job` keeps a failure, and `health` reports it.
                 let worked = engine.job().unwrap_or(false);
+                let is_full = engine.work.met_full_disk.load(Ordering::Acquire);
                 let mut asked = engine.work.asked.lock();
                 if !worked && !*asked {
-                    engine.work.changed.wait_for(&mut asked, NAP);
+                    let nap = if is_full { FULL_DISK_NAP } else { NAP };
+                    engine.work.changed.wait_for(&mut asked, nap);
                 }
                 *asked = false;
             }
@@ -73,7 +77,10 @@ impl ManagedEngine for MemoryEngine {
     fn persist_all(&self) -> Result<()> {
         let _running = self.0.work.running.lock();
         self.0.settle_once()?;
-        self.0.checkpoint()
+        if self.0.persisted() < self.0.pins.stable() || self.0.segments.bytes_waiting() > 0 {
+            self.0.checkpoint()?;
+        }
+        Ok(())
     }
 
     fn compact_all(&self) -> Result<()> {
@@ -125,10 +132,24 @@ impl Inner {
             return Ok(false);
         }
         self.health()?;
-        if self.checkpoints.is_requested() {
+        let worked = self.work_once();
+        let is_full = worked.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+        self.work.met_full_disk.store(is_full, Ordering::Release);
+        // The next round tries again.
+        if is_full { Ok(false) } else { worked }
+    }
+
+    fn work_once(&self) -> Result<bool> {
+        let mut checkpoint = Ok(());
+        if self.needs_checkpoint() {
             let before = self.checkpoints.recorded();
-            self.checkpoint()?;
-            return Ok(self.checkpoints.recorded() > before);
+            checkpoint = self.checkpoint();
+            match &checkpoint {
+                Ok(()) => return Ok(self.checkpoints.recorded() > before),
+                // The dropped rows of the rest of this round make the next checkpoint smaller.
+                Err(error) if error.kind() == ErrorKind::DiskFull => {}
+                Err(error) => return Err(error.clone()),
+            }
         }
         match self.load_some() {
             Ok(false) => {}
@@ -142,19 +163,21 @@ impl Inner {
         let mut worked = self.collect_all();
         worked |= self.fold_ranges();
         worked |= self.drop_tables();
-        match self.release_dead() {
-            Ok(released) => worked |= released,
-            Err(error) if error.kind() == ErrorKind::DiskFull => {}
-            Err(error) => return Err(error),
+        checkpoint?;
+        worked |= self.release_dead()?;
+        let compacted = self.compact();
+        if let Err(error) = &compacted
+            && error.kind() != ErrorKind::DiskFull
+        {
+            self.fail(error);
         }
-        match self.compact() {
-            Ok(compacted) => Ok(worked | compacted),
-            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(worked),
-            Err(error) => {
-                self.fail(&error);
-                Err(error)
-            }
-        }
+        Ok(worked | compacted?)
+    }
+
+    /// Whether a requested commit is persistent only after a checkpoint. Commits to other engines'
+    /// tables need none.
+    fn needs_checkpoint(&self) -> bool {
+        self.checkpoints.requested() > self.persisted()
     }
 
     /// Releases segments without live rows. Segments that lost their last row after the last

@@ -15,6 +15,8 @@ pub(super) struct Work {
     pub(super) running: Mutex<()>,
     pub(super) closed: AtomicBool,
     pub(super) settled: AtomicBool,
+    /// Whether the last round of work met a full disk.
+    pub(super) met_full_disk: AtomicBool,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
 }
 

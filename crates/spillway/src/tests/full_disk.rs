@@ -1,11 +1,13 @@
 //! A commit that frees space makes room on a full disk, even if the machine crashes before the
 //! space is free.
 
+use spillway_base::managed::ManagedEngine;
 use spillway_tiered::JobOutcome;
 
 use super::*;
 
 const VALUE: [u8; 3000] = [7; 3000];
+const ENGINES: [EngineKind; 2] = [EngineKind::Tiered, EngineKind::Memory];
 
 fn put(db: &Database, table: Table, number: u64) -> Result<()> {
     let txn = db.begin(TransactionOptions::new());
@@ -14,25 +16,30 @@ fn put(db: &Database, table: Table, number: u64) -> Result<()> {
 }
 
 /// Does all background work that can be done. Log care comes from time to time, as in production:
-/// it asks for space, and cuts the log.
+/// it asks for space, and cuts the log. Each time it gives a part of the reserve.
 fn work(db: &Database) {
-    for _ in 0..5 {
+    for _ in 0..10 {
         let _ = db.0.manager.truncate_log();
         for _ in 0..10_000 {
             if !matches!(db.0.tiered.run_background_job(), Ok(JobOutcome::Worked)) {
                 break;
             }
         }
+        for _ in 0..100 {
+            if !matches!(db.0.memory.run_background_job(), Ok(true)) {
+                break;
+            }
+        }
     }
 }
 
-/// A disk that one table has filled, with a second table that is empty, and the number of rows in
-/// the first.
-fn filled(seed: u64) -> (SimDisk, Database, [Table; 2], u64) {
+/// A disk that one table of an engine has filled, with a second table that is empty, and the number
+/// of rows in the first.
+fn filled(seed: u64, engine: EngineKind) -> (SimDisk, Database, [Table; 2], u64) {
     let disk = SimDisk::new(seed);
     let db = open(&disk).unwrap();
     let txn = db.begin(TransactionOptions::new());
-    let large = txn.create_table("large", EngineKind::Tiered).unwrap();
+    let large = txn.create_table("large", engine).unwrap();
     let other = txn.create_table("other", EngineKind::Tiered).unwrap();
     txn.commit().wait().unwrap();
     disk.set_capacity(Some(disk.used() + (1200 << 10) + (seed << 12)));
@@ -83,10 +90,12 @@ fn go_on(db: &Database, large: Table, drops: bool) -> Result<u64> {
 
 #[test]
 fn a_commit_that_frees_space_empties_a_full_disk() {
-    for (seed, drops) in (0..6).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let (disk, db, [large, _], _) = filled(seed);
+    let cases = (0..6).flat_map(|seed| [(seed, false), (seed, true)]);
+    let cases = cases.flat_map(|case| ENGINES.map(|engine| (case, engine)));
+    for ((seed, drops), engine) in cases {
+        let (disk, db, [large, _], _) = filled(seed, engine);
         let rows = go_on(&db, large, drops);
-        assert!(matches!(rows, Ok(20)), "seed {seed}, drops {drops}: {rows:?}");
+        assert!(matches!(rows, Ok(20)), "{engine:?}, seed {seed}, drops {drops}: {rows:?}");
         drop(db);
         disk.kill();
         let db = open(&disk).unwrap();
@@ -97,13 +106,14 @@ fn a_commit_that_frees_space_empties_a_full_disk() {
 
 #[test]
 fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_going_on() {
-    for drops in [false, true] {
-        let (disk, db, [large, _], rows) = filled(3);
+    let cases = ENGINES.into_iter().flat_map(|engine| [(engine, false), (engine, true)]);
+    for (engine, drops) in cases {
+        let (disk, db, [large, _], rows) = filled(3, engine);
         let before = disk.operations();
         go_on(&db, large, drops).unwrap();
         let after = disk.operations();
         for at in (before + 1..=after).step_by(5) {
-            let (disk, db, [large, other], _) = filled(3);
+            let (disk, db, [large, other], _) = filled(3, engine);
             assert_eq!(disk.operations(), before);
             disk.fail_operation(at, Fault::Crash);
             let emptied = empty(&db, large, drops).is_ok();
@@ -123,7 +133,7 @@ fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_goi
             assert!(there == put || there == put + 1, "{there} of {put} at {at}");
             drop(txn);
             let gone = go_on(&db, large, drops);
-            assert!(matches!(gone, Ok(20)), "at {at}: {gone:?}");
+            assert!(matches!(gone, Ok(20)), "{engine:?}, drops {drops}, at {at}: {gone:?}");
         }
     }
 }
