@@ -1,6 +1,7 @@
 mod full_disk;
 mod histories;
 mod memory_engine;
+mod placements;
 mod settings;
 mod spills;
 
