@@ -190,6 +190,7 @@ mod scheduled {
 pub fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
     builder.check(body);
 }
 

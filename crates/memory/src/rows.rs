@@ -7,6 +7,7 @@
 //! - **ROWS-2 (locked).** One thread at a time holds an entry's lock. Readers take no lock.
 //! - **ROWS-3 (dirty).** If a thread changes an entry under its lock, it marks the entry's page
 //!   dirty before it releases the lock. The page stays dirty until a checkpoint takes the mark.
+//!   A checkpoint that takes the mark before the page is marked again reads the changed entry.
 //! - **ROWS-4 (charged).** Every page with a slot that was ever allocated is charged to the budget.
 
 #![allow(unsafe_code)] // A leaf: words in mapped memory.
@@ -21,7 +22,7 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 #[cfg(loom)]
 use spillway_base::modelled::Mutex;
-use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::sync::hint;
 use spillway_reclaim::epochs::stripe;
 
@@ -385,10 +386,15 @@ impl Rows {
         self.free[stripe() % FREE_LISTS].lock().freed.push((rid.slot(), next));
     }
 
+    /// The page's bit is usually set already, so this loads the word, which other threads share,
+    /// instead of changing it. The fences order the change of the entry and this load, and on the
+    /// checkpoint's side the clearing of the bit and its load of the entry. So either this finds the
+    /// bit cleared, or the checkpoint finds the change (ROWS-3).
     fn mark(&self, page: u64) {
         let partition = self.partition(page / PARTITION_PAGES).expect("a page that was taken");
         let page = page % PARTITION_PAGES;
         let (word, bit) = (&partition.dirty[page as usize / 64], 1 << (page % 64));
+        fence(Ordering::SeqCst);
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::AcqRel);
         }
@@ -404,7 +410,10 @@ impl Rows {
         let Some(partition) = self.partition(page / PARTITION_PAGES) else { return false };
         let page = page % PARTITION_PAGES;
         let (word, bit) = (&partition.dirty[page as usize / 64], 1 << (page % 64));
-        word.load(Ordering::Acquire) & bit != 0 && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+        let taken = word.load(Ordering::Acquire) & bit != 0
+            && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        fence(Ordering::SeqCst);
+        taken
     }
 
     /// Marks a page again that a checkpoint could not write after it took the mark.

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{RowRecord, read_row_record};
 use spillway_base::lock::{Mutex, RwLock};
-use spillway_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::File;
 use spillway_storage::plog::KeptSegments;
@@ -263,6 +263,9 @@ impl Segments {
         let segment = self.of(place.handle);
         let bytes = class_bytes(place.class) as i64;
         if segment.live.fetch_sub(bytes, Ordering::AcqRel) <= bytes {
+            // With the fence in `begin_checkpoint`: a checkpoint that begins after this load finds
+            // that the place is gone.
+            fence(Ordering::SeqCst);
             segment.died_in.fetch_max(self.begun.load(Ordering::Acquire), Ordering::AcqRel);
         }
     }
@@ -274,7 +277,9 @@ impl Segments {
 
     /// A checkpoint begins.
     pub(crate) fn begin_checkpoint(&self) -> u64 {
-        self.begun.fetch_add(1, Ordering::AcqRel) + 1
+        let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        fence(Ordering::SeqCst);
+        number
     }
 
     /// Notes that a checkpoint is durable: no opening reads an earlier one.

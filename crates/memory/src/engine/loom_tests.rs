@@ -14,40 +14,47 @@ use spillway_storage::sim::SimDisk;
 
 use super::inner::{Inner, MemoryEngine, MemorySettings};
 use super::unplaced::{RING, Versions};
+use crate::rid::Rid;
 use crate::store::VersionRef;
 use crate::table::Table;
 use crate::version::{Content, Fields, InBatch, Place, Target, Word};
 
-/// Every commit is stable, and there are no older snapshots.
-struct AllStable;
+/// Commits up to this CSN are stable, and no snapshot is older.
+struct StableAt(Csn);
 
-impl Horizon for AllStable {
+impl Horizon for StableAt {
     fn stable(&self) -> Csn {
-        Csn(100)
+        self.0
     }
     fn installed(&self) -> Csn {
-        Csn(100)
+        self.0
     }
     fn live_snapshots(&self, out: &mut Vec<Csn>) {
         out.clear();
-        out.push(Csn(100));
+        out.push(self.0);
     }
 }
 
 struct World {
     inner: Arc<Inner>,
     table: Arc<Table>,
+    watermark: Csn,
 }
 
 /// A world, with a row `k` of value `1` at CSN 1 if `row`. Garbage up to CSN 100 can be collected.
 fn world(row: bool) -> LoomArc<World> {
+    world_at(row, Csn(100))
+}
+
+/// As [`world`], with a CSN up to which commits are stable and garbage can be collected.
+fn world_at(row: bool, stable: Csn) -> LoomArc<World> {
     let disk = Arc::new(SimDisk::new(0));
     let engine = MemoryEngine::open(
         disk.clone(),
         Path::new("/m"),
         MemorySettings::default(),
         Arc::new(KeptFiles::new(disk, Path::new("/l"))),
-        Arc::new(AllStable),
+        Arc::new(StableAt(stable)),
         Budget::new(1 << 20),
     );
     let inner = engine.unwrap().0;
@@ -55,7 +62,7 @@ fn world(row: bool) -> LoomArc<World> {
     let table = Arc::new(Table::new(id, Csn(0), inner.new_index(), &inner.budget));
     inner.change_tables(|tables| _ = tables.insert(id, table.clone()));
     inner.pins.refresh();
-    let world = LoomArc::new(World { inner, table });
+    let world = LoomArc::new(World { inner, table, watermark: stable });
     if row {
         world.put(1, Some(b"1"));
     }
@@ -63,12 +70,21 @@ fn world(row: bool) -> LoomArc<World> {
 }
 
 impl World {
-    /// Installs a version whose place is already known.
+    /// Installs a version of row `k` whose place is already known.
     fn put(&self, csn: u64, value: Option<&[u8]>) {
-        let place = Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 };
-        let content = value.map_or(Content::Deleted(b"k"), Content::Value);
+        self.put_key(b"k", csn, value);
+    }
+
+    fn put_key(&self, key: &[u8], csn: u64, value: Option<&[u8]>) {
+        let place = self.place(csn);
+        let content = value.map_or(Content::Deleted(key), Content::Value);
         self.inner.segments.add_live(place);
-        self.inner.put_loaded(&self.table, b"k", Csn(csn), Ok(place), content, None);
+        self.inner.put_loaded(&self.table, key, Csn(csn), Ok(place), content, None);
+    }
+
+    /// The place of the version of a CSN.
+    fn place(&self, csn: u64) -> Place {
+        Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 }
     }
 
     fn handle(&self) -> u32 {
@@ -77,10 +93,20 @@ impl World {
 
     /// The row as the newest snapshot sees it; `None` if the row is evicted.
     fn get(&self) -> Option<(Found, Vec<u8>)> {
+        self.get_key(b"k")
+    }
+
+    fn get_key(&self, key: &[u8]) -> Option<(Found, Vec<u8>)> {
         let mut value = Vec::new();
         let newest = Csn(99);
-        let found = self.inner.get(&self.table, b"k", newest, Access::MemoryOnly, &mut value);
+        let found = self.inner.get(&self.table, key, newest, Access::MemoryOnly, &mut value);
         found.ok().map(|found| (found, value))
+    }
+
+    /// The slot of a row.
+    fn slot(&self, key: &[u8]) -> Option<u64> {
+        let pin = self.inner.store.pin();
+        self.table.index.get(key, &pin).map(Rid::slot)
     }
 
     /// Evicts the row's newest version, as eviction does once it has found the version on a page.
@@ -91,7 +117,7 @@ impl World {
         let rid = self.table.index.get(b"k", &pin).expect("a row");
         let newest = self.table.rows.entry(rid.slot()).expect("its entry").load();
         if let Target::Version(at) = newest.target() {
-            self.inner.evict_page(&[at.cast()], Csn(100));
+            self.inner.evict_page(&[at.cast()], self.watermark);
         }
     }
 
@@ -175,6 +201,86 @@ fn loom_an_update_beside_collection_keeps_the_newest() {
             world.put(3, Some(b"3"));
         });
         assert_eq!(world.get(), Some((Found::Value(Csn(3)), b"3".to_vec())));
+    });
+}
+
+/// The slot of the removed row `k` is used again for row `j`, while a reader looks up `k`.
+#[test]
+fn loom_a_reader_of_a_removed_row_does_not_find_the_next_row_of_its_slot() {
+    static USED_AGAIN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    model(3, || {
+        let world = world(true);
+        let slot = world.slot(b"k");
+        world.put(2, None);
+        beside(
+            &world,
+            |world| {
+                world.collect();
+                world.collect();
+                world.put_key(b"j", 3, Some(b"3"));
+            },
+            |world| {
+                let (found, _) = world.get().unwrap();
+                assert!(matches!(found, Found::Deleted(Csn(2)) | Found::Nothing), "{found:?}");
+            },
+        );
+        assert_eq!(world.get_key(b"j"), Some((Found::Value(Csn(3)), b"3".to_vec())));
+        if world.slot(b"j") == slot {
+            USED_AGAIN.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    assert!(USED_AGAIN.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+#[test]
+fn loom_an_update_and_a_read_beside_eviction() {
+    model(2, || {
+        let world = world(true);
+        let (evictor, writer) = (world.clone(), world.clone());
+        let evictor = thread::spawn(move || {
+            spillway_reclaim::epochs::go_by(1);
+            evictor.evict();
+        });
+        let writer = thread::spawn(move || {
+            spillway_reclaim::epochs::go_by(0);
+            writer.put(2, Some(b"2"));
+        });
+        let one = |csn: u64, value: &[u8]| (Found::Value(Csn(csn)), value.to_vec());
+        let got = world.get();
+        assert!(got.is_none_or(|got| got == one(1, b"1") || got == one(2, b"2")));
+        evictor.join().unwrap();
+        writer.join().unwrap();
+        assert!(world.get().is_none_or(|got| got == one(2, b"2")));
+    });
+}
+
+/// MEMORY-3 and ROWS-3: a checkpoint at CSN 1 has the place of the row's version at CSN 1, whatever
+/// others do to the row. If the row has a newer version, its page stays dirty.
+#[test]
+fn loom_a_checkpoint_beside_an_update_and_an_eviction() {
+    model(2, || {
+        let world = world_at(true, Csn(1));
+        let slot = world.slot(b"k").unwrap();
+        let (evictor, writer) = (world.clone(), world.clone());
+        let evictor = thread::spawn(move || {
+            spillway_reclaim::epochs::go_by(1);
+            evictor.evict();
+        });
+        let writer = thread::spawn(move || {
+            spillway_reclaim::epochs::go_by(0);
+            writer.put(2, Some(b"2"));
+        });
+        assert!(world.table.rows.take_mark(0));
+        let pin = world.inner.store.pin();
+        let (word, newer) = world.inner.entry_at(&world.table, slot, Csn(1), Csn(1), &pin);
+        drop(pin);
+        if newer {
+            world.table.rows.mark_again(0);
+        }
+        assert_eq!(word, Word::place(world.place(1)));
+        evictor.join().unwrap();
+        writer.join().unwrap();
+        assert!(world.table.rows.take_mark(0), "the next checkpoint writes the page");
     });
 }
 

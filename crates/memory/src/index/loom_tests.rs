@@ -1,4 +1,5 @@
-//! INDEX-1, INDEX-2 and INDEX-4 under every interleaving, with nodes of two and four children.
+//! INDEX-1, INDEX-2 and INDEX-4 under every interleaving, with nodes that have room for two, four and six children, and
+//! full ones.
 
 use spillway_base::sync::{Arc as LoomArc, model, thread};
 
@@ -294,4 +295,57 @@ fn loom_three_threads_on_one_node() {
         assert!(one.join().unwrap() && two.join().unwrap());
         shared.assert_keys(&[b"b", b"c"]);
     });
+}
+
+const SEVEN: [&[u8]; 7] = [b"a", b"b", b"c", b"d", b"e", b"f", b"g"];
+
+/// Changes an index of the first `count` of seven keys during lookups of the first two. Then looks
+/// up all keys. Nothing scans, because a scan of a full node reads 256 slots.
+fn change_wide_node(count: usize, change: fn(&Shared), after: &'static [u64]) {
+    model(2, move || {
+        let shared = index(&SEVEN[..count]);
+        beside(&shared, change, |shared| {
+            assert_eq!(shared.get(b"a"), Some(0));
+            assert_eq!(shared.get(b"b"), Some(1));
+        });
+        for (number, key) in SEVEN.iter().enumerate() {
+            let number = number as u64;
+            assert_eq!(shared.get(key), after.contains(&number).then_some(number));
+        }
+        assert_eq!(shared.index.len(), after.len() as u64);
+    });
+}
+
+#[test]
+fn loom_a_reader_of_a_node_that_becomes_large_or_full_finds_what_was_there() {
+    change_wide_node(4, |shared| assert!(shared.insert(b"e", 4)), &[0, 1, 2, 3, 4]);
+    change_wide_node(6, |shared| assert!(shared.insert(b"g", 6)), &[0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn loom_a_reader_of_a_large_or_full_node_that_shrinks_finds_what_stays() {
+    let remove = |shared: &Shared| assert!(shared.remove(b"e", 4) && shared.remove(b"d", 3));
+    change_wide_node(5, remove, &[0, 1, 2]);
+    let remove = |shared: &Shared| assert!(shared.remove(b"g", 6) && shared.remove(b"f", 5));
+    change_wide_node(7, remove, &[0, 1, 2, 3, 4]);
+}
+
+/// The slot of a large node that a removal frees is used again at once.
+#[test]
+fn loom_a_reader_of_a_large_node_whose_slot_is_used_again() {
+    let exchange = |shared: &Shared| assert!(shared.remove(b"c", 2) && shared.insert(b"f", 5));
+    change_wide_node(5, exchange, &[0, 1, 3, 4, 5]);
+}
+
+#[test]
+fn loom_two_change_a_large_node_and_a_full_one() {
+    for count in [5, 7] {
+        model(2, move || {
+            let shared = index(&SEVEN[..count]);
+            let remove = |shared: &Shared| shared.remove(b"a", 0);
+            assert!(beside(&shared, remove, |shared| assert!(shared.insert(b"z", 9))));
+            assert_eq!((shared.get(b"a"), shared.get(b"z")), (None, Some(9)));
+            assert_eq!(shared.get(b"e"), Some(4));
+        });
+    }
 }

@@ -29,14 +29,14 @@ use crate::rid::Rid;
 const SMALL: usize = if cfg!(loom) { 2 } else { 4 };
 /// Children of the next kind: with their count, their bytes fit in two words.
 const MEDIUM: usize = if cfg!(loom) { 4 } else { 15 };
-const LARGE: usize = 48;
+const LARGE: usize = if cfg!(loom) { 6 } else { 48 };
 const FULL: usize = 256;
 
 /// A node is replaced by a smaller one at this number of children. The next smaller kind has room
 /// for more, so that a node does not alternate between two kinds.
 const MEDIUM_MIN: usize = if cfg!(loom) { 2 } else { 3 };
-const LARGE_MIN: usize = 12;
-const FULL_MIN: usize = 40;
+const LARGE_MIN: usize = if cfg!(loom) { 3 } else { 12 };
+const FULL_MIN: usize = if cfg!(loom) { 5 } else { 40 };
 
 /// The kind of a node, as the tag of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
