@@ -1,4 +1,5 @@
-"""Concurrent transfers between two tables, with the server killed by SIGKILL at random moments.
+"""Concurrent transfers between two tables, and changes of whole tables, with the server killed by
+SIGKILL at random moments.
 
 Every transfer takes an amount from a row of `debit`, adds it to a row of `credit`, and inserts a
 marker that says what it did, all in one transaction. After each kill and restart:
@@ -7,6 +8,12 @@ marker that says what it did, all in one transaction. After each kill and restar
 - every marker belongs to a transfer that was acknowledged or was cut off while committing;
 - each row equals its first value plus the effect of exactly the markers that are there (nothing
   by halves), and so the sum over both tables is conserved.
+
+Beside the transfers, one client updates every row of two larger tables, one in each engine, in one
+transaction, and sometimes rolls it back. These transactions are larger than the server's memory for
+them, so they spill, and the rows do not all stay in memory. The client also makes the server persist
+its tables and compact them, so that segments leave the log. After each restart, all rows of both
+tables have been updated equally often: as often as was acknowledged, or once more.
 """
 
 import os
@@ -22,8 +29,11 @@ import time
 import pymysql
 
 ROWS = 50
+PILE = 1500
+PAD = 3000
 THREADS = 8
 ENGINES = ("MEMORY_OPTIMIZED", "TIERED")
+PILES = ("pile_a", "pile_b")
 START = 1000
 RETRY = {1205, 1213, 1020}
 
@@ -45,6 +55,7 @@ class Server:
             [
                 self.binary, "serve", "--data", os.path.join(self.folder, "data"),
                 "--port", str(self.port), "--socket", os.path.join(self.folder, "sock"),
+                "--memory", "64MiB",
             ],
             stdout=log,
             stderr=log,
@@ -115,6 +126,65 @@ class Worker(threading.Thread):
             raise
 
 
+class Piler(threading.Thread):
+    """Updates all rows of both piles until the connection breaks; counts what was acknowledged."""
+
+    def __init__(self, server, seed):
+        super().__init__(daemon=True)
+        self.server, self.random = server, random.Random(seed)
+        self.acknowledged, self.doubt, self.fault = 0, False, None
+
+    def run(self):
+        try:
+            connection = self.server.connect()
+            cursor = connection.cursor()
+            cursor.execute("USE bank")
+            while True:
+                self.round(connection, cursor)
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+            if error.args and error.args[0] not in (0, 2003, 2006, 2013, 1053):
+                self.fault = error
+        except Exception as error:  # noqa: BLE001: as above
+            self.fault = error
+
+    def round(self, connection, cursor):
+        choice = self.random.randrange(6)
+        if choice == 0:
+            cursor.execute("FLUSH TABLES")
+            return
+        if choice == 1:
+            cursor.execute("OPTIMIZE TABLE pile_a")
+            cursor.fetchall()
+            return
+        for table in PILES:
+            cursor.execute(f"UPDATE {table} SET n = n + 1")
+        if choice == 2:
+            connection.rollback()
+            return
+        self.doubt = True
+        connection.commit()
+        self.doubt = False
+        self.acknowledged += 1
+
+
+def check_piles(connection, least, most):
+    """Returns how often the rows of the piles were updated."""
+    cursor = connection.cursor()
+    cursor.execute("USE bank")
+    found = set()
+    for table in PILES:
+        cursor.execute(f"SELECT COUNT(*), MIN(n), MAX(n), MIN(LENGTH(pad)) FROM {table}")
+        count, low, high, pad = cursor.fetchone()
+        assert (count, pad) == (PILE, PAD), f"{table} has {count} rows, the shortest of {pad}"
+        assert low == high, f"{table} holds half of an update: {low} to {high}"
+        found.add(low)
+    connection.rollback()
+    assert len(found) == 1, f"an update of one pile, and not of the other: {found}"
+    updates = found.pop()
+    assert least <= updates <= most, f"{updates} updates of {least} to {most}"
+    return updates
+
+
 def check(connection, acknowledged, doubt):
     cursor = connection.cursor()
     cursor.execute("USE bank")
@@ -164,12 +234,27 @@ def main():
             "CREATE TABLE marker (id VARCHAR(40) PRIMARY KEY, source INT NOT NULL, target INT NOT NULL,"
             f" cents INT NOT NULL, KEY (source)) ENGINE={choose.choice(ENGINES)}"
         )
+        for table, engine in zip(PILES, ENGINES):
+            cursor.execute(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT NOT NULL, pad VARCHAR({PAD}) NOT NULL)"
+                f" ENGINE={engine}"
+            )
+            for begin in range(0, PILE, 500):
+                rows = ",".join(f"({id}, 0, REPEAT('{id % 10}', {PAD}))" for id in range(begin, begin + 500))
+                cursor.execute(f"INSERT INTO {table} VALUES {rows}")
+                connection.commit()
         connection.commit()
+        updates = 0
         for life in range(kills):
+            piler = Piler(server, seed * 1000 + life)
+            piler.start()
             workers = [Worker(server, n, life, seed * 1000 + life * 100 + n) for n in range(THREADS)]
             for worker in workers:
                 worker.start()
-            time.sleep(choose.uniform(0.05, 0.8))
+            # In some lives, an update of all rows ends before the kill; in most, the kill ends it.
+            while life % 3 == 0 and piler.acknowledged == 0 and piler.is_alive():
+                time.sleep(0.02)
+            time.sleep(choose.uniform(0.05, 1.5))
             server.kill()
             for worker in workers:
                 worker.join()
@@ -177,17 +262,27 @@ def main():
                     sys.exit(f"a worker met what it should not: {worker.fault!r}")
                 acknowledged |= worker.acknowledged
                 doubt |= worker.doubt
+            piler.join()
+            if piler.fault is not None:
+                sys.exit(f"an update of all rows met what it should not: {piler.fault!r}")
+            updates += piler.acknowledged
             connection = server.start()
+            updates = check_piles(connection, updates, updates + piler.doubt)
             there = check(connection, acknowledged, doubt)
             # What was in doubt is settled now: it is there for good, or gone for good.
             acknowledged |= doubt & there
             doubt.clear()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0, "the server did not stop cleanly"
-        check(server.start(), acknowledged, doubt)
+        connection = server.start()
+        check(connection, acknowledged, doubt)
+        check_piles(connection, updates, updates)
         server.kill()
-    assert acknowledged, "nothing was committed: the test proves nothing"
-    print(f"crash: {kills} kills, {len(acknowledged)} transfers, none lost, none by halves")
+    assert acknowledged and updates, "nothing was committed: the test proves nothing"
+    print(
+        f"crash: {kills} kills, {len(acknowledged)} transfers and {updates} updates of all rows of two"
+        " tables, none lost, none by halves"
+    )
 
 
 main()

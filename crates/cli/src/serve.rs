@@ -14,6 +14,9 @@ use spillway_sql::Instance;
 
 use crate::heap;
 
+/// The heading of the options that few people set.
+const EXPERT: &str = "Expert options";
+
 #[derive(Args)]
 #[command(
     after_help = "A new folder has one user, root, without a password, and a database named test. SIGTERM \
@@ -37,76 +40,6 @@ pub(crate) struct ServeArgs {
     /// The data folder
     #[arg(long, default_value = "data")]
     data: PathBuf,
-    /// The log's folder, for example on a separate device; the same at each start [default: log in
-    /// the data folder]
-    #[arg(long, value_name = "FOLDER")]
-    log_dir: Option<PathBuf>,
-    /// A folder for data files on a device of class fast, ssd or hdd; once for each class. Without
-    /// a tier of class ssd, the data folder is that tier. New data goes to the fastest class, and
-    /// most of it moves to the slowest in time. hdd:zstd:9=FOLDER sets the compression of a class.
-    /// If a start omits a tier, its folder is emptied in the background
-    #[arg(long, value_name = "CLASS=FOLDER")]
-    tier: Vec<Tier>,
-    /// Compression of new data, before it settles: none or lz4
-    #[arg(long, value_name = "HOW", default_value = "none")]
-    hot_compression: Compression,
-    /// Compression of settled data: none, lz4, zstd, or zstd:1 to zstd:19
-    #[arg(long, value_name = "HOW", default_value = "zstd:3")]
-    cold_compression: Compression,
-    /// The ceiling on space amplification: bytes that a table may take for each byte of its settled
-    /// rows, from 1.1 to 10. A lower ceiling saves space and writes more, because newer versions
-    /// settle, and dead ones are dropped, sooner
-    #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
-    space_max: f64,
-    /// Kinds of compactions to choose first if several are due: deletion, intra-Level0, minor,
-    /// major, self-major. The other kinds follow in this order. Compactions that prevent an
-    /// imminent throttling of writers always go first
-    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
-    compaction_order: Vec<CompactionKind>,
-    /// A compaction removes deleted rows once 2 MB have this many. A lower number frees space
-    /// sooner and writes more
-    #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    deletions_min: u64,
-    /// Do every merge a second time by a different method, and compare the results.
-    /// `tiered_checked_merges_total` counts merges that agree, and `tiered_refused_merges_total`
-    /// merges that differ. SHOW ENGINE TIERED STATUS shows the last that differed. Compactions take
-    /// about three times the processor time
-    #[arg(long)]
-    check_merges: bool,
-    /// Compress all of a table like settled data after this many seconds without writes to it
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    settle_after: u64,
-    /// The port to listen on; 0 for any free port
-    #[arg(long, default_value_t = 3306)]
-    port: u16,
-    /// The address to listen on; any but a loopback address needs a password for root
-    #[arg(long, default_value = "127.0.0.1")]
-    bind: IpAddr,
-    /// A Unix socket to listen on as well
-    #[arg(long)]
-    socket: Option<PathBuf>,
-    /// A Unix socket for administrators. Only accounts with CONNECTION_ADMIN or
-    /// SERVICE_CONNECTION_ADMIN may log in over it, and --max-connections does not bound it
-    #[arg(long, value_name = "PATH")]
-    admin_socket: Option<PathBuf>,
-    /// The server's certificate for TLS, in PEM [default: a self-signed one in the data folder]
-    #[arg(long, requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM
-    #[arg(long, requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// Refuse network clients without TLS
-    #[arg(long)]
-    require_secure_transport: bool,
-    /// The only folder in or below which BACKUP TO may write [default: any that the server's user
-    /// can write]
-    #[arg(long, value_name = "FOLDER")]
-    secure_file_priv: Option<PathBuf>,
-    /// Serve metrics for Prometheus at http://ADDRESS/metrics, for example 127.0.0.1:9104, and a
-    /// view of the storage at http://ADDRESS/inspect for clients on this machine's loopback
-    /// [default: off]
-    #[arg(long, value_name = "ADDRESS")]
-    metrics_addr: Option<SocketAddr>,
     /// The one memory budget, for example 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
@@ -122,22 +55,92 @@ pub(crate) struct ServeArgs {
     /// (docs/engines.md). Sessions may set their own with default_storage_engine
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     default_engine: Option<&'static str>,
+    /// The port to listen on; 0 for any free port
+    #[arg(long, default_value_t = 3306)]
+    port: u16,
+    /// The address to listen on; any but a loopback address needs a password for root
+    #[arg(long, default_value = "127.0.0.1")]
+    bind: IpAddr,
+    /// A Unix socket to listen on as well
+    #[arg(long)]
+    socket: Option<PathBuf>,
     /// The most clients that are logged in at once; root may have one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, for example 127.0.0.1:9104, and a
+    /// view of the storage at http://ADDRESS/inspect for clients on this machine's loopback
+    /// [default: off]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_addr: Option<SocketAddr>,
+    /// The log's folder, for example on a separate device; the same at each start [default: log in
+    /// the data folder]
+    #[arg(help_heading = EXPERT, long, value_name = "FOLDER")]
+    log_dir: Option<PathBuf>,
+    /// A folder for data files on a device of class fast, ssd or hdd; once for each class. Without
+    /// a tier of class ssd, the data folder is that tier. New data goes to the fastest class, and
+    /// most of it moves to the slowest in time. hdd:zstd:9=FOLDER sets the compression of a class.
+    /// If a start omits a tier, its folder is emptied in the background
+    #[arg(help_heading = EXPERT, long, value_name = "CLASS=FOLDER")]
+    tier: Vec<Tier>,
+    /// Compression of new data, before it settles: none or lz4
+    #[arg(help_heading = EXPERT, long, value_name = "HOW", default_value = "none")]
+    hot_compression: Compression,
+    /// Compression of settled data: none, lz4, zstd, or zstd:1 to zstd:19
+    #[arg(help_heading = EXPERT, long, value_name = "HOW", default_value = "zstd:3")]
+    cold_compression: Compression,
+    /// The ceiling on space amplification: bytes that a table may take for each byte of its settled
+    /// rows, from 1.1 to 10. A lower ceiling saves space and writes more, because newer versions
+    /// settle, and dead ones are dropped, sooner
+    #[arg(help_heading = EXPERT, long, value_name = "TIMES", default_value_t = 2.0)]
+    space_max: f64,
+    /// Compress all of a table like settled data after this many seconds without writes to it
+    #[arg(help_heading = EXPERT, long, value_name = "SECONDS", default_value_t = 10)]
+    settle_after: u64,
+    /// Kinds of compactions to choose first if several are due: deletion, intra-Level0, minor,
+    /// major, self-major. The other kinds follow in this order. Compactions that prevent an
+    /// imminent throttling of writers always go first
+    #[arg(help_heading = EXPERT, long, value_name = "KINDS", value_delimiter = ',')]
+    compaction_order: Vec<CompactionKind>,
+    /// A compaction removes deleted rows once 2 MB have this many. A lower number frees space
+    /// sooner and writes more
+    #[arg(help_heading = EXPERT, long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    deletions_min: u64,
+    /// Do every merge a second time by a different method, and compare the results.
+    /// `tiered_checked_merges_total` counts merges that agree, and `tiered_refused_merges_total`
+    /// merges that differ. SHOW ENGINE TIERED STATUS shows the last that differed. Compactions take
+    /// about three times the processor time
+    #[arg(help_heading = EXPERT, long)]
+    check_merges: bool,
     /// Read data files past the system's page cache. Data is then in memory once, within the
     /// budget, and reads from a device take less processor time. Without this option the system
     /// caches recently read data in free memory
-    #[arg(long)]
+    #[arg(help_heading = EXPERT, long)]
     direct_reads: bool,
-    /// Switch these mechanisms off, to measure their effect
-    #[cfg(feature = "ablation")]
-    #[arg(long, value_delimiter = ',')]
-    without: Vec<spillway::Mechanism>,
     /// Threads that run statements at once, one of which may be writing the log [default: as many
     /// as cores, at least 2]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(help_heading = EXPERT, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
+    /// The server's certificate for TLS, in PEM [default: a self-signed one in the data folder]
+    #[arg(help_heading = EXPERT, long, requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(help_heading = EXPERT, long, requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Refuse network clients without TLS
+    #[arg(help_heading = EXPERT, long)]
+    require_secure_transport: bool,
+    /// A Unix socket for administrators. Only accounts with CONNECTION_ADMIN or
+    /// SERVICE_CONNECTION_ADMIN may log in over it, and --max-connections does not bound it
+    #[arg(help_heading = EXPERT, long, value_name = "PATH")]
+    admin_socket: Option<PathBuf>,
+    /// The only folder in or below which BACKUP TO may write [default: any that the server's user
+    /// can write]
+    #[arg(help_heading = EXPERT, long, value_name = "FOLDER")]
+    secure_file_priv: Option<PathBuf>,
+    /// Switch these mechanisms off, to measure their effect
+    #[cfg(feature = "ablation")]
+    #[arg(help_heading = EXPERT, long, value_delimiter = ',')]
+    without: Vec<spillway::Mechanism>,
 }
 
 /// Parses a durability, as the variable `durability` does.
