@@ -279,15 +279,18 @@ impl TransactionManager {
         if meets_full_disk {
             shared.reserve.met_full_disk();
         }
-        if shared.reserve.has_hope(shared.clock.now()) && shared.reserve.is_full() {
+        // The commit that dropped a table may itself have found room.
+        let seeks = shared.reserve.has_hope(shared.clock.now())
+            && (shared.reserve.is_full() || shared.reserve.lacks_room());
+        if seeks {
             shared.seek_space();
             // An engine may need a little space to free what a commit has released.
             if meets_full_disk {
                 shared.reserve.give(Frees::Rows);
             }
         } else if shared.reserve.is_full() {
-            // The engines return free slots, and flush no memtables: such flushes would make many
-            // small files, and free slots are enough to make the reserve whole.
+            // The engines flush no memtables: such flushes would make many small files, and free
+            // slots are enough to make the reserve whole.
             shared.engines.iter().for_each(|engine| engine.give_space());
         }
         // This comes after the cut, which may have left a file to reuse. A full disk is no error

@@ -26,8 +26,9 @@
 //! - **RESERVE-5 (hope).** Background work returns space to the file system some time after the
 //!   commit that frees it. So there is a time of [`HOPE`] after each commit that frees space on a
 //!   full disk, after each commit that drops a table, and after an opening on a full disk. In this
-//!   time, commits that find the disk full wait for the space instead of failing. If an engine's
-//!   background work finds the disk full, it is given eighths too.
+//!   time, commits that find the disk full wait for the space instead of failing. The engines are
+//!   asked to free space if there is none for another log segment. If an engine's background work
+//!   finds the disk full, it is given eighths too.
 //! - **RESERVE-6 (no harm).** The file stores no data but its own size. If the file is lost, or
 //!   cannot be made, read or cut, the database works without a reserve.
 //!
@@ -73,6 +74,8 @@ struct ReserveState {
 pub(crate) struct Reserve {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// The bytes of a log segment.
+    segment_bytes: u64,
     /// `None` if the file could not be made.
     file: Option<Arc<dyn File>>,
     /// Its bytes when it is whole.
@@ -96,14 +99,15 @@ impl Reserve {
         let reserve = Reserve {
             disk,
             dir: dir.to_owned(),
+            segment_bytes,
             file,
             bytes,
             kept: Mutex::new(ReserveState { bytes: kept, lent: 0 }),
             is_full: AtomicBool::new(false),
             hope_until: AtomicU64::new(0),
         };
-        let room = reserve.disk.available(dir).unwrap_or(0);
-        if !reserve.make_whole() || room < segment_bytes {
+        let lacks_room = reserve.lacks_room();
+        if !reserve.make_whole() || lacks_room {
             reserve.met_full_disk();
         }
         reserve
@@ -118,6 +122,11 @@ impl Reserve {
     /// Whether commits must check the reserve: a full disk was met, or the reserve is not whole.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file system has no space for another log segment.
+    pub(crate) fn lacks_room(&self) -> bool {
+        self.disk.available(&self.dir).unwrap_or(0) < self.segment_bytes
     }
 
     /// Notes that the disk is full.

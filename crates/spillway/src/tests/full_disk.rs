@@ -104,6 +104,21 @@ fn a_commit_that_frees_space_empties_a_full_disk() {
     }
 }
 
+/// The commit before it and the drop itself find a little room, so that no commit meets a full disk.
+#[test]
+fn a_drop_that_finds_room_returns_the_space_of_a_nearly_full_disk() {
+    for engine in ENGINES {
+        let (disk, db, [large, other], _) = filled(1, engine);
+        disk.set_capacity(Some(disk.used() + (40 << 10)));
+        put(&db, other, 1000).unwrap();
+        empty(&db, large, true).unwrap();
+        let before = disk.used();
+        work(&db);
+        let freed = before - disk.used();
+        assert!(freed > 900 << 10, "{engine:?}: {freed}");
+    }
+}
+
 #[test]
 fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_going_on() {
     let cases = ENGINES.into_iter().flat_map(|engine| [(engine, false), (engine, true)]);
