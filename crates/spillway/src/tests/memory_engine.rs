@@ -1,6 +1,7 @@
 //! The memory engine in a database: next to the tiered engine, with more rows than memory holds,
 //! and over crashes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,46 +139,78 @@ fn space_stays_bounded_while_rows_are_overwritten() {
     }
 }
 
-/// `check` reads the record of every row, and finds each flipped bit of one.
+/// `check` reads the whole checkpoint and the record of every row, and finds each flipped bit: of
+/// pages, of an index, of the manifest, and of a record in a kept segment, in a compacted segment or
+/// in the redo log.
 #[test]
-fn a_check_finds_every_flipped_bit_of_a_row() {
+fn a_check_finds_every_flipped_bit() {
+    const ROWS: u32 = 6000;
     let disk = SimDisk::new(5);
     let db = open(&disk, 64 << 20);
     let table = create(&db, "m", EngineKind::Memory);
-    let rows = 2000_u32;
-    let mark = |key: u32| [b"mark".as_slice(), &key.to_be_bytes(), &[7; 900]].concat();
-    for part in (0..rows).collect::<Vec<_>>().chunks(50) {
+    let mark = |key: u32, version: u8| {
+        [b"mark".as_slice(), &key.to_be_bytes(), &[version], &[7; 900]].concat()
+    };
+    // Each round writes fewer rows again, so that compaction has something to copy.
+    let version_of = |key: u32| 1 + (key % 5) as u8;
+    for version in 1..=5 {
+        let keys: Vec<u32> = (0..ROWS).filter(|key| version_of(*key) >= version).collect();
+        for part in keys.chunks(50) {
+            let txn = db.begin(TransactionOptions::new());
+            for key in part {
+                txn.put(table, &key.to_be_bytes(), &mark(*key, version)).unwrap();
+            }
+            txn.commit().wait().unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.compact().unwrap();
+    // A flipped bit in the last frame of a log reads as a torn write. Row 0 is in an earlier frame.
+    for key in [0_u32, 1, 2, 3] {
         let txn = db.begin(TransactionOptions::new());
-        part.iter().for_each(|key| txn.put(table, &key.to_be_bytes(), &mark(*key)).unwrap());
+        txn.put(table, &key.to_be_bytes(), &mark(key, 9)).unwrap();
         txn.commit().wait().unwrap();
     }
-    db.flush().unwrap();
     db.close().unwrap();
     drop(db);
-    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
-    let whole = check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
-    assert_eq!((whole.memory_rows, whole.findings.len()), (u64::from(rows), 0));
-    let mut rng = Rng::new(8);
-    let kept: Vec<_> = disk
-        .files()
-        .into_iter()
-        .filter(|(path, _)| path.extension().is_some_and(|kind| kind == "kept" || kind == "index"))
-        .collect();
-    assert!(kept.iter().any(|(path, _)| path.extension().unwrap() == "kept"));
-    for (path, len) in kept {
+    let check = |disk: SimDisk| {
+        let shared: Arc<dyn Disk> = Arc::new(disk);
+        check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap()
+    };
+    let whole = check(disk.clone());
+    assert_eq!((whole.memory_rows, whole.findings.len()), (u64::from(ROWS), 0));
+    let (mut rng, mut kinds) = (Rng::new(8), BTreeMap::new());
+    for (path, len) in disk.files() {
         let mut bytes = vec![0; len as usize];
         disk.open(&path, OpenMode::Read).unwrap().read_at(0, &mut bytes).unwrap();
-        let at = bytes.windows(4).position(|window| window == b"mark").unwrap_or(20);
-        let fork = disk.fork();
-        let file = fork.open(&path, OpenMode::Write).unwrap();
-        let at = at as u64 + rng.below(8);
-        let mut byte = [0];
-        file.read_at(at, &mut byte).unwrap();
-        file.write_at(at, &[byte[0] ^ 1 << rng.below(8)]).unwrap();
-        let shared: Arc<dyn Disk> = Arc::new(fork);
-        let report = check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
-        assert_eq!(report.findings.len(), 1, "{} byte {at}: {report:?}", path.display());
+        let kind = path.extension().or(path.file_name()).unwrap().to_str().unwrap();
+        let places: Vec<u64> = match kind {
+            "pages" | "index" | "checkpoint" => (0..8).map(|_| rng.below(len)).collect(),
+            "kept" | "rows" | "plog" => {
+                let newest = |key| if key == 0 { 9 } else { version_of(key) };
+                // A log segment has old bytes behind its end. Only the last commit is in the log.
+                let end = if kind == "plog" { 1 } else { ROWS };
+                let rows = (0..end).step_by(401).map(|key| mark(key, newest(key)));
+                let found = rows.filter_map(|row| {
+                    Some((bytes.windows(9).position(|window| *window == row[..9])?, row.len()))
+                });
+                let found: Vec<_> = found.collect();
+                found.iter().map(|(at, len)| *at as u64 + rng.below(*len as u64)).collect()
+            }
+            _ => continue,
+        };
+        for at in places {
+            let fork = disk.fork();
+            let file = fork.open(&path, OpenMode::Write).unwrap();
+            let mut byte = [0];
+            file.read_at(at, &mut byte).unwrap();
+            file.write_at(at, &[byte[0] ^ 1 << rng.below(8)]).unwrap();
+            let report = check(fork);
+            assert!(!report.findings.is_empty(), "{} byte {at}: {report:?}", path.display());
+            *kinds.entry(kind.to_owned()).or_insert(0) += 1;
+        }
     }
+    assert_eq!(kinds.len(), 6, "{kinds:?}");
 }
 
 fn put_all(db: &Database, table: Table, keys: impl Iterator<Item = u32>, version: u8) {
