@@ -34,6 +34,10 @@ use crate::stream::{Blocks, Position, Writer};
 /// fill many.
 const BLOCK_BYTES: usize = if cfg!(debug_assertions) { 96 } else { 64 << 10 };
 
+/// A key block also ends once its keys have this many bytes in total. A load holds them all in
+/// memory, and keys with a long common prefix take little of the payload.
+const BLOCK_KEY_BYTES: usize = 16 * BLOCK_BYTES;
+
 /// The file as the checkpoint's manifest describes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct IndexFile {
@@ -49,6 +53,8 @@ pub(crate) struct IndexWriter {
     writer: Writer,
     block: Vec<u8>,
     block_keys: u64,
+    /// The bytes of these keys in total.
+    block_key_bytes: usize,
     first: Vec<u8>,
     last: Vec<u8>,
     directory: Vec<u8>,
@@ -62,6 +68,7 @@ impl IndexWriter {
             writer: Writer::create(disk, path, number)?,
             block: Vec::new(),
             block_keys: 0,
+            block_key_bytes: 0,
             first: Vec::new(),
             last: Vec::new(),
             directory: Vec::new(),
@@ -71,7 +78,7 @@ impl IndexWriter {
 
     /// Adds a key. Keys come in ascending order.
     pub(crate) fn add(&mut self, key: &[u8], rid: Rid) -> Result<()> {
-        if self.block.len() >= BLOCK_BYTES {
+        if self.block.len() >= BLOCK_BYTES || self.block_key_bytes >= BLOCK_KEY_BYTES {
             self.end_block()?;
         }
         if self.block_keys == 0 {
@@ -88,6 +95,7 @@ impl IndexWriter {
         self.last.truncate(shared);
         self.last.extend_from_slice(&key[shared..]);
         self.block_keys += 1;
+        self.block_key_bytes += key.len();
         Ok(())
     }
 
@@ -98,7 +106,7 @@ impl IndexWriter {
         self.writer.write_apart(&self.block)?;
         self.keys += self.block_keys;
         self.block.clear();
-        self.block_keys = 0;
+        (self.block_keys, self.block_key_bytes) = (0, 0);
         Ok(())
     }
 
@@ -173,12 +181,14 @@ impl IndexReader {
                 first: bytes.bytes()?.into(),
             };
             let ordered = reader.blocks.last().is_none_or(|last| last.first < entry.first);
+            position = position.past(entry.bytes);
             // A key takes at least three bytes in its block, so there are fewer keys than bytes.
-            if !ordered || entry.keys == 0 || entry.keys > entry.bytes as u64 {
+            // All blocks lie before the directory.
+            let fits = entry.keys <= entry.bytes as u64 && position.offset <= of.directory.offset;
+            if !ordered || entry.keys == 0 || !fits {
                 return Err(reader.damaged("its directory is damaged"));
             }
             keys += entry.keys;
-            position = position.past(entry.bytes);
             reader.heads.push(key_head(&entry.first));
             reader.blocks.push(entry);
         }
@@ -312,6 +322,20 @@ mod tests {
     }
 
     #[test]
+    fn a_block_has_few_keys_if_they_are_long() {
+        let disk = SimDisk::new(0);
+        let key = |number: u64| [&[b'a'; 3000][..], &number.to_be_bytes()].concat();
+        let keys: Vec<_> = (0..100).map(|number| (key(number), Rid::new(number, 0))).collect();
+        let (of, _) = write(&disk, &keys);
+        assert_eq!(read(&disk, &of).unwrap(), keys);
+        let reader = IndexReader::open(&disk, Path::new(PATH), &of).unwrap();
+        for block in 0..reader.blocks.len() {
+            let bytes: usize = reader.read(block).unwrap().iter().map(|(key, _)| key.len()).sum();
+            assert!(bytes < BLOCK_KEY_BYTES + 3008, "{bytes}");
+        }
+    }
+
+    #[test]
     fn every_flipped_bit_is_found() {
         let (disk, keys) = (SimDisk::new(0), random_keys(&mut Rng::new(4), 200));
         let (of, len) = write(&disk, &keys);
@@ -325,6 +349,27 @@ mod tests {
         }
         let other = IndexFile { keys: of.keys + 1, ..of };
         assert_eq!(read(&disk, &other).unwrap_err().kind(), ErrorKind::Corruption);
+    }
+
+    #[test]
+    fn a_directory_of_more_bytes_than_the_file_has_is_refused() {
+        for (blocks, bytes) in [(1, u64::MAX), (2, u64::MAX / 2 + 1), (3, 1 << 40)] {
+            let disk = SimDisk::new(0);
+            let mut writer = Writer::create(&disk, Path::new(PATH), 7).unwrap();
+            let mut directory = Vec::new();
+            for block in 0..blocks {
+                put_varint(&mut directory, bytes);
+                put_varint(&mut directory, bytes);
+                put_bytes(&mut directory, &[block]);
+            }
+            writer.write_apart(&[1; 9]).unwrap();
+            let position = writer.position();
+            writer.write_apart(&directory).unwrap();
+            writer.finish().unwrap();
+            let keys = bytes.wrapping_mul(blocks.into());
+            let of = IndexFile { number: 7, keys, directory: position };
+            assert_eq!(read(&disk, &of).unwrap_err().kind(), ErrorKind::Corruption);
+        }
     }
 
     #[test]

@@ -46,6 +46,9 @@ const FREE_LISTS: usize = 8;
 /// Slots that a list takes at a time. They are adjacent, so that rows inserted by one thread are
 /// adjacent.
 const TAKEN_AT_ONCE: u64 = 32;
+/// A checkpoint has every page in which a row was ever put, and slots are taken in order. So it
+/// lacks only pages whose slots threads had taken and not used yet, fewer than this.
+const PAGES_UNUSED: u64 = 4096;
 /// How often a thread tries a lock before it yields its core.
 const SPINS: u32 = 64;
 
@@ -211,6 +214,8 @@ pub(crate) type PageEntries = [Word; PAGE_ENTRIES as usize];
 /// pages of a file.
 pub(crate) struct PageLoad<'r> {
     rows: &'r Rows,
+    /// Pages have numbers below this one.
+    pages_end: u64,
     /// Whether one of the files before had a page.
     is_loaded: Vec<bool>,
     /// One bit for each slot, set if the slot is empty.
@@ -220,6 +225,11 @@ pub(crate) struct PageLoad<'r> {
 impl PageLoad<'_> {
     /// The words that have a bit for each slot of a page.
     pub(crate) const PAGE_WORDS: usize = PAGE_ENTRIES as usize / 64;
+
+    /// Whether the array can have a page of this number.
+    pub(crate) fn may_have(&self, page: u64) -> bool {
+        page < self.pages_end
+    }
 
     /// Whether a file before this one had the page.
     pub(crate) fn is_loaded(&self, page: u64) -> bool {
@@ -421,9 +431,12 @@ impl Rows {
         self.mark(page);
     }
 
-    /// Begins to load pages of a checkpoint, before anything else uses the array.
-    pub(crate) fn begin_load(&self) -> PageLoad<'_> {
-        PageLoad { rows: self, is_loaded: Vec::new(), empty: Vec::new() }
+    /// Begins to load pages of a checkpoint, whose files have this many pages, before anything else
+    /// uses the array.
+    pub(crate) fn begin_load(&self, pages: u64) -> PageLoad<'_> {
+        let most = Rid::SLOTS_MAX / PAGE_ENTRIES;
+        let pages_end = pages.saturating_add(PAGES_UNUSED).min(most);
+        PageLoad { rows: self, pages_end, is_loaded: Vec::new(), empty: Vec::new() }
     }
 
     /// Frees slots, given with their next generations. Writers take the last one first.
@@ -478,7 +491,7 @@ mod tests {
         let loaded = Rows::new(&budget);
         let mut words = [place(1); PAGE_ENTRIES as usize];
         words[3] = Word::EMPTY;
-        let mut load = loaded.begin_load();
+        let mut load = loaded.begin_load(1);
         let bits = load.load(2, &words);
         assert!(!load.is_loaded(2) && load.note_loaded(2, bits) && load.is_loaded(2));
         assert!(!load.is_loaded(1) && !load.note_loaded(2, bits));

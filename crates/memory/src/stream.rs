@@ -35,8 +35,11 @@ impl Position {
     /// The position past a payload that [`Writer::write_apart`] wrote here.
     pub(crate) fn past(self, payload_bytes: usize) -> Position {
         let blocks = payload_bytes.div_ceil(BLOCK_BYTES) as u64;
-        let offset = self.offset + payload_bytes as u64 + blocks * HEAD_BYTES as u64;
-        Position { offset, index: self.index + blocks }
+        let bytes = (payload_bytes as u64).saturating_add(blocks * HEAD_BYTES as u64);
+        // A damaged file may have any length and any position. No block is past the end of a file.
+        let (offset, index) =
+            (self.offset.saturating_add(bytes), self.index.saturating_add(blocks));
+        Position { offset, index }
     }
 }
 

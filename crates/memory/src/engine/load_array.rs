@@ -6,10 +6,10 @@
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Result, thread};
+use spillway_storage::OpenMode;
 
 use super::inner::Inner;
 use crate::manifest::{PAGES, TableFiles};
-use crate::rid::Rid;
 use crate::rows::{EmptySlots, PAGE_ENTRIES, PageEntries, PageLoad};
 use crate::stream::{Blocks, Position};
 use crate::table::Table;
@@ -40,8 +40,9 @@ impl LoadedPages {
         let (words, _) = page.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let number = words.next().expect("a page begins with its number");
-        if number >= Rid::SLOTS_MAX / PAGE_ENTRIES {
-            return Err("a page lies past the largest array");
+        // The array would take memory for all pages before it.
+        if !array.may_have(number) {
+            return Err("a page lies far past the others");
         }
         if array.is_loaded(number) {
             return Ok(());
@@ -54,6 +55,10 @@ impl LoadedPages {
             }
             // An address would be followed.
             let place = word.as_place().ok_or("an entry is not a place")?;
+            // No record is empty. Live bytes would not show whether the segment is known.
+            if place.class == 0 {
+                return Err("an entry's record has no bytes");
+            }
             let live = self.live.get_mut(place.handle as usize);
             *live.ok_or("an entry names no known segment")? += class_bytes(place.class);
             if word.is_locked() {
@@ -77,7 +82,7 @@ impl Inner {
         files: &TableFiles,
         threads: usize,
     ) -> Result<LoadedArray> {
-        let mut array = table.rows.begin_load();
+        let mut array = table.rows.begin_load(self.pages_in(files)?);
         let mut live = vec![0; self.segments.handles_end()];
         let mut deletions = Vec::new();
         for file in files.pages.iter().rev() {
@@ -97,6 +102,16 @@ impl Inner {
             }
         }
         Ok(LoadedArray { empty: array.end(), deletions })
+    }
+
+    /// The most pages that the files of a table can have, by their lengths.
+    fn pages_in(&self, files: &TableFiles) -> Result<u64> {
+        let mut pages = 0;
+        for file in &files.pages {
+            let file = self.disk.open(&self.path_of(file.number, PAGES), OpenMode::Read)?;
+            pages += file.len()? / PAGE_BYTES as u64;
+        }
+        Ok(pages)
     }
 
     /// Loads a file's pages with several threads. Returns what each found.
@@ -172,7 +187,7 @@ mod tests {
     #[test]
     fn a_page_of_a_newer_file_is_kept_and_live_bytes_are_counted_once() {
         let rows = Rows::new(&Budget::new(1 << 20));
-        let mut array = rows.begin_load();
+        let mut array = rows.begin_load(1);
         let row = Word::place(Place { handle: 1, offset: 64, class: 9 });
         let deleted = Word::place(Place { handle: 0, offset: 8, class: 5 }).locked();
         let mut newer = part(2);
@@ -192,10 +207,14 @@ mod tests {
     #[test]
     fn a_page_with_anything_but_places_of_known_segments_is_refused() {
         let rows = Rows::new(&Budget::new(1 << 20));
-        let array = rows.begin_load();
+        let array = rows.begin_load(1);
         let unknown = Word::place(Place { handle: 2, offset: 0, class: 9 });
-        // An address, a locked empty entry, a segment without a name, and a page past the end.
-        for (number, word) in [(0, 4096), (0, 2), (0, unknown.0), (u64::MAX, 0)] {
+        let empty = Word::place(Place { handle: 1, offset: 0, class: 0 });
+        // An address, a locked empty entry, a segment without a name, a record without bytes, and
+        // pages past the end: of any array, and of this one by far.
+        for (number, word) in
+            [(0, 4096), (0, 2), (0, unknown.0), (0, empty.0), (u64::MAX, 0), (10_000, 0)]
+        {
             assert!(part(2).load(&array, &page(number, &[word])).is_err(), "{number} {word}");
         }
     }
