@@ -93,7 +93,8 @@ pub enum Worth {
     Evicted,
 }
 
-/// A holder of memory that can be freed on request, charged as [`Use::Caches`] or [`Use::Other`].
+/// A holder of memory that can be freed on request: a cache ([`Use::Caches`], [`Use::FreePages`]),
+/// rows of the memory engine ([`Use::Rows`]), or the allocator's free memory ([`Use::Other`]).
 pub trait GiveWay: Send + Sync {
     /// The loss when the holder frees its memory.
     fn worth(&self) -> Worth;
