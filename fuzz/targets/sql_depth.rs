@@ -7,28 +7,8 @@ mod deep;
 
 mod common;
 
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
-use spillway_types::ValueRef;
-
-struct Ignored;
-
-impl ResultSink for Ignored {
-    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
+use common::Ignored;
+use spillway_sql::Instance;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = deep::of_bytes(&bytes[..bytes.len().min(33)]);

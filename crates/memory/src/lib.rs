@@ -22,6 +22,8 @@
 
 mod chain;
 mod engine;
+#[cfg(fuzzing)]
+pub mod fuzz;
 pub mod index;
 mod index_file;
 mod index_load;

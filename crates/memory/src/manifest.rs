@@ -88,7 +88,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
         out.push(FORMAT);
@@ -124,7 +124,7 @@ impl Manifest {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Result<Manifest> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest> {
         let mut reader = Reader::new(bytes);
         if reader.take(MAGIC.len())? != MAGIC {
             return Err(Error::corruption("it is no checkpoint of the memory engine"));
