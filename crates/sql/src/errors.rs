@@ -29,7 +29,12 @@ pub struct SqlError {
     /// The key space with the damaged data, or with the row that has changed. The table's name is
     /// looked up later.
     pub(crate) table: Option<Table>,
+    /// The start and the length of the part of the message that quotes a value of a row, or a key.
+    quoted: Option<(usize, usize)>,
 }
+
+/// What a message has in place of a value that the user may not read.
+const HIDDEN: &str = "(hidden)";
 
 /// The result type of this crate.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
@@ -95,6 +100,37 @@ impl SqlError {
             ends_transaction: false,
             waits: false,
             table: None,
+            quoted: None,
+        }
+    }
+
+    /// As [`SqlError::new`], with a message that quotes a value between two parts. The value may
+    /// come from a row, so the session hides it from users who may not read the statement's tables
+    /// ([`SqlError::hide_value`]).
+    #[cold]
+    pub(crate) fn quoting(code: u16, before: &str, value: &str, after: &str) -> SqlError {
+        let mut error = SqlError::new(code, before);
+        let start = error.message.len();
+        error.message.push_str(&printable(value));
+        error.quoted = Some((start, error.message.len() - start));
+        error.message.push_str(&printable(after));
+        error
+    }
+
+    /// Takes the quoted value out of the message.
+    #[cold]
+    pub(crate) fn hide_value(&mut self) {
+        if let Some((start, len)) = self.quoted.take() {
+            self.message.replace_range(start..start + len, HIDDEN);
+        }
+    }
+
+    /// Puts a text before the message.
+    #[cold]
+    pub(crate) fn put_before(&mut self, text: &str) {
+        self.message.insert_str(0, text);
+        if let Some((start, _)) = &mut self.quoted {
+            *start += text.len();
         }
     }
 
@@ -134,7 +170,14 @@ impl SqlError {
 
     #[cold]
     pub(crate) fn out_of_range(what: &str, expr: &str) -> SqlError {
-        SqlError::new(1690, format!("{what} value is out of range in '{expr}'"))
+        SqlError::quoting(1690, &format!("{what} value is out of range in '"), expr, "'")
+    }
+
+    /// 3024: a query has reached `max_execution_time`.
+    #[cold]
+    pub(crate) fn out_of_time() -> SqlError {
+        let text = "Query execution was interrupted, maximum statement execution time exceeded";
+        SqlError::new(3024, text)
     }
 
     /// The error for a value that a column cannot store, with MySQL's message.
@@ -149,13 +192,11 @@ impl SqlError {
             StoreError::Truncated => {
                 SqlError::new(1265, format!("Data truncated for column '{column}' at row {row}"))
             }
-            StoreError::Incorrect(kind) => SqlError::new(
-                1366,
-                format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}"),
-            ),
-            StoreError::IncorrectTime(kind) => SqlError::new(
-                1292,
-                format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}"),
+            StoreError::Incorrect(kind) | StoreError::IncorrectTime(kind) => SqlError::quoting(
+                if matches!(why, StoreError::Incorrect(_)) { 1366 } else { 1292 },
+                &format!("Incorrect {kind} value: '"),
+                &value,
+                &format!("' for column '{column}' at row {row}"),
             ),
             StoreError::TooLong => {
                 SqlError::new(1406, format!("Data too long for column '{column}' at row {row}"))
@@ -207,6 +248,10 @@ impl From<spillway::Error> for SqlError {
         let mut sql = SqlError::new(code, text.map_or_else(|| error.to_string(), str::to_owned));
         sql.conflict = error.kind() == ErrorKind::WriteConflict;
         sql.waits = error.kind() == ErrorKind::WouldBlock;
+        if error.kind() == ErrorKind::Corruption {
+            // The text has keys of the damaged slice or block.
+            sql.quoted = Some((0, sql.message.len()));
+        }
         let named = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::WriteConflict);
         sql.table = error.table().filter(|_| named);
         sql.ends_transaction = matches!(

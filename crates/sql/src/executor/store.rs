@@ -117,7 +117,8 @@ pub(crate) fn duplicate(
 ) -> SqlError {
     let shown: Vec<String> = parts.iter().map(|part| row[part.column].to_text()).collect();
     let shown: String = shown.join("-").chars().take(64).collect();
-    SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
+    let key = format!("' for key '{}.{name}'", table.name);
+    SqlError::quoting(1062, "Duplicate entry '", &shown, &key)
 }
 
 /// What a search for an entry with the same values locks, so that its result stays valid.

@@ -3,7 +3,7 @@
 use spillway_types::convert::{self, to_datetime, to_i128, to_time};
 use spillway_types::{ColumnType, DateTime, StoreError, Value};
 
-use super::context::Context;
+use super::context::{Context, wrong_value};
 use super::operands::bits_of;
 use crate::errors::{Result, SqlError};
 
@@ -61,7 +61,7 @@ impl Context<'_> {
     /// Adds a warning that a value was truncated.
     fn cut(&self, value: &Value, kind: &str) -> Result<()> {
         let shown: String = value.to_text().chars().take(128).collect();
-        self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+        self.raise(wrong_value(&format!("Truncated incorrect {kind}"), &shown))
     }
 
     fn cast_text(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
@@ -70,8 +70,8 @@ impl Context<'_> {
         {
             let shown = bytes.iter().take(6).map(|byte| format!("{byte:02X}"));
             let shown: String = shown.collect();
-            let text = format!("Invalid utf8mb4 character string: '{shown}'");
-            self.raise(SqlError::new(1300, text))?;
+            let before = "Invalid utf8mb4 character string: '";
+            self.raise(SqlError::quoting(1300, before, &shown, "'"))?;
             return Ok(Value::Null);
         }
         let text = value.to_text();
@@ -100,7 +100,7 @@ impl Context<'_> {
         };
         if made.is_none() {
             let shown = value.to_text();
-            self.raise(SqlError::new(1292, format!("Incorrect datetime value: '{shown}'")))?;
+            self.raise(wrong_value("Incorrect datetime", &shown))?;
         }
         Ok(made.unwrap_or_default())
     }
@@ -126,7 +126,7 @@ impl Context<'_> {
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(());
         }
-        self.raise(SqlError::new(1292, format!("Truncated incorrect INTEGER value: '{shown}'")))
+        self.raise(wrong_value("Truncated incorrect INTEGER", &shown))
     }
 }
 

@@ -160,7 +160,8 @@ impl Charset {
     #[cold]
     fn invalid(self, bytes: &[u8]) -> SqlError {
         let shown: String = bytes.iter().take(6).map(|byte| format!("{byte:02X}")).collect();
-        SqlError::new(1300, format!("Invalid {} character string: '{shown}'", self.names().0))
+        let before = format!("Invalid {} character string: '", self.names().0);
+        SqlError::quoting(1300, &before, &shown, "'")
     }
 
     /// CONVERT(... USING) of text or bytes.

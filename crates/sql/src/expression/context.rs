@@ -22,6 +22,11 @@ use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
 use crate::variables::Variables;
 
+/// 1292: a value that is not of the kind that its use needs.
+pub(super) fn wrong_value(what: &str, value: &str) -> SqlError {
+    SqlError::quoting(1292, &format!("{what} value: '"), value, "'")
+}
+
 /// The context in which expressions are evaluated, besides the row.
 pub(crate) struct Context<'a> {
     pub(crate) txn: &'a Transaction,
@@ -118,7 +123,7 @@ impl Context<'_> {
             return Ok(());
         }
         let shown: String = String::from_utf8_lossy(text).chars().take(128).collect();
-        self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+        self.raise(wrong_value(&format!("Truncated incorrect {kind}"), &shown))
     }
 
     /// Whether a value counts as true; `None` for NULL.
@@ -191,10 +196,7 @@ impl Context<'_> {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
         if self.deadline.is_some_and(|deadline| spillway_base::clock::now() >= deadline) {
-            return Err(SqlError::new(
-                3024,
-                "Query execution was interrupted, maximum statement execution time exceeded",
-            ));
+            return Err(SqlError::out_of_time());
         }
         Ok(())
     }

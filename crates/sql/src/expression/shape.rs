@@ -459,8 +459,8 @@ impl Fit {
                 });
                 if made.is_none() && matches!(value, Value::Text(_)) {
                     let kind = if self == Fit::Day { "DATE" } else { "DATETIME" };
-                    let text = format!("Incorrect {kind} value: '{}'", value.to_text());
-                    return Err(SqlError::new(1525, text));
+                    let before = format!("Incorrect {kind} value: '");
+                    return Err(SqlError::quoting(1525, &before, &value.to_text(), "'"));
                 }
                 made
             }
@@ -551,7 +551,8 @@ pub(super) fn text_of_bytes(value: Value) -> Result<Value> {
         });
         let more = if bytes.len() > 6 { "..." } else { "" };
         let shown: String = shown.collect();
-        SqlError::new(3854, format!("Cannot convert string '{shown}{more}' from binary to utf8mb4"))
+        let after = format!("{more}' from binary to utf8mb4");
+        SqlError::quoting(3854, "Cannot convert string '", &shown, &after)
     })
 }
 

@@ -27,6 +27,7 @@ use tables::{columns_of, create_table, indexes_of, table_status};
 pub use labels::Labels;
 pub(crate) use schema::virtual_rows;
 pub(crate) use shown::Shown;
+pub(crate) use tiered::Readable;
 
 pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn> {
     columns

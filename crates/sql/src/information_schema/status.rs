@@ -55,7 +55,7 @@ pub(super) fn tiered_status(
     let (names, labels) = (names(catalog), Labels::of(catalog));
     let readable = Readable::new(user, &labels);
     let mut tables = db.status();
-    for table in tables.iter_mut().filter(|table| !readable.is(table.table)) {
+    for table in tables.iter_mut().filter(|table| !readable.is(Some(table.table))) {
         let hidden = || "details need the SELECT privilege".to_owned();
         table.quarantine = table.quarantine.take().map(|_| hidden());
         table.refused_merge = table.refused_merge.take().map(|_| hidden());

@@ -28,19 +28,20 @@ use crate::catalog::{Catalog, UserDef, utc};
 use crate::expression::Server;
 
 /// Which key spaces have keys that a user may see (SIGHT-1, SIGHT-3).
-pub(super) struct Readable<'a> {
+pub(crate) struct Readable<'a> {
     user: Option<&'a UserDef>,
     labels: &'a Labels,
 }
 
 impl<'a> Readable<'a> {
-    pub(super) fn new(user: Option<&'a UserDef>, labels: &'a Labels) -> Readable<'a> {
+    pub(crate) fn new(user: Option<&'a UserDef>, labels: &'a Labels) -> Readable<'a> {
         Readable { user, labels }
     }
 
-    pub(super) fn is(&self, table: Table) -> bool {
+    /// Whether the user may see keys of this key space; of an unknown one if it is `None`.
+    pub(crate) fn is(&self, table: Option<Table>) -> bool {
         let Some(user) = self.user else { return false };
-        match self.labels.place_of(table) {
+        match table.and_then(|table| self.labels.place_of(table)) {
             Some([db, ..]) => user.may("SELECT", db),
             None => user.may_everywhere("SELECT") && user.may_everywhere("PROCESS"),
         }
@@ -68,7 +69,7 @@ impl VisibleStorage {
         let readable = Readable::new(user, &labels);
         let mut keyless = HashSet::new();
         let mut seen = |table: Table| {
-            let is_readable = readable.is(table);
+            let is_readable = readable.is(Some(table));
             if !is_readable {
                 keyless.insert(table.0);
             }

@@ -22,6 +22,9 @@
 //! - **NEED-4.** A locking read needs UPDATE, DELETE or LOCK TABLES on the tables that it locks.
 //! - **NEED-5.** A statement takes metadata locks on the tables in the list of its needs, each in
 //!   the mode that follows from the need.
+//! - **NEED-6.** An error or warning of a statement quotes values of rows, or keys, only to users
+//!   who have SELECT on all of the statement's tables. Other users get the message without them, as
+//!   in PostgreSQL, even if the value is one that they have given themselves.
 
 use std::cell::{Cell, RefCell};
 

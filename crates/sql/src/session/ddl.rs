@@ -21,7 +21,7 @@ use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, name_check, online};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Room};
 use crate::parser::{name_of, parts_of, path, path_of, split_commas, tables_of, word};
-use crate::privilege::{Asker, accounts};
+use crate::privilege::{Asker, Need, accounts};
 use crate::process::Process;
 use crate::variables::Variables;
 
@@ -141,10 +141,18 @@ impl DdlExecutor<'_> {
     }
 
     /// ALTER TABLE. It reads installed rows that may not be durable, so it waits for them before it
-    /// returns an error that tells of rows (decision 002).
+    /// returns an error that tells of rows (decision 002). The error quotes no value that the user
+    /// may not read (NEED-6).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
         name_check::check_alter(alter)?;
-        let outcome = self.rebuild_table(alter);
+        let database = self.variables.borrow().database.clone();
+        let table = path(&alter.table, database.as_deref())?;
+        let mut outcome = self.rebuild_table(alter);
+        if let Err(error) = &mut outcome
+            && !self.security.may_read(&[Need::of_table(&["ALTER"], table)])
+        {
+            error.hide_value();
+        }
         if outcome.as_ref().is_err_and(SqlError::tells_of_rows) {
             let usual = self.variables.borrow().transactions;
             let options = usual.isolation(Isolation::RepeatableRead).read_only(true);

@@ -250,20 +250,19 @@ impl Instance {
     pub(super) fn name_table(&self, error: &mut SqlError, isolation: Option<Isolation>) {
         let Some(table) = error.table.take() else { return };
         let name = Labels::of(&self.0.catalog.load()).table(table);
-        error.message = match error.conflict {
-            false => format!("Incorrect key file for table '{name}'; {}", error.message),
-            true => {
-                // The variable has no effect under SERIALIZABLE.
-                let switch = match isolation {
-                    Some(Isolation::RepeatableRead) => ", or use innodb_snapshot_isolation = OFF",
-                    _ => "",
-                };
-                format!(
-                    "Row of table '{name}' has changed since the transaction began to read; \
-                     run the transaction again{switch}"
-                )
-            }
+        if !error.conflict {
+            error.put_before(&format!("Incorrect key file for table '{name}'; "));
+            return;
+        }
+        // The variable has no effect under SERIALIZABLE.
+        let switch = match isolation {
+            Some(Isolation::RepeatableRead) => ", or use innodb_snapshot_isolation = OFF",
+            _ => "",
         };
+        error.message = format!(
+            "Row of table '{name}' has changed since the transaction began to read; \
+             run the transaction again{switch}"
+        );
     }
 
     /// The sessions that run a statement, each with a number that differs for its next statement.

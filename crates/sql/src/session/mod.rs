@@ -468,6 +468,9 @@ impl Session {
         self.diagnostics.forget_stale();
         self.process.end();
         if let Err(error) = &mut outcome {
+            if error.code == 1034 && !self.security.may_see_keys(error.table) {
+                error.hide_value();
+            }
             self.instance.name_table(error, self.transaction.isolation());
             self.diagnostics.note_error(error);
             self.variables.borrow_mut().row_count = -1;

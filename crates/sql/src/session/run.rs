@@ -233,6 +233,7 @@ impl Session {
             }
             let outcome = ready.compiled.body.run(&context, &mut given, &sent, sink);
             let warnings = context.warnings.into_inner();
+            let (outcome, warnings) = self.hide_values(&ready.compiled, outcome, warnings);
             match outcome {
                 Err(error) if error.starts_over => {
                     txn.rollback_to(start);
@@ -278,6 +279,21 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Hides the values in errors and warnings from a user who may not read all tables of the
+    /// statement (NEED-6).
+    fn hide_values<T>(
+        &self,
+        compiled: &Compiled,
+        mut outcome: Result<T>,
+        mut warnings: Vec<SqlError>,
+    ) -> (Result<T>, Vec<SqlError>) {
+        let error = outcome.as_mut().err();
+        if (error.is_some() || !warnings.is_empty()) && !self.security.may_read(&compiled.needs) {
+            error.into_iter().chain(&mut warnings).for_each(SqlError::hide_value);
+        }
+        (outcome, warnings)
     }
 
     pub(super) fn context<'a>(

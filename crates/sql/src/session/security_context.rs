@@ -4,12 +4,14 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use spillway::Table;
 use sqlparser::ast;
 
 use super::ddl_needs;
 use super::instance::Instance;
 use crate::catalog::{AccountLimits, Catalog, SYSTEM, UserDef, user};
 use crate::errors::{Result, SqlError};
+use crate::information_schema::{Labels, Readable};
 use crate::parser::Statement;
 use crate::privilege::{Connected, Need, grants};
 use crate::variables::Variables;
@@ -201,6 +203,19 @@ impl SecurityContext {
                 Err(grants::missing(any))
             }
         })
+    }
+
+    /// Whether the user may read all tables of these needs, so that an error may quote values of
+    /// their rows (NEED-6).
+    pub(super) fn may_read(&self, needs: &[Need]) -> bool {
+        let reads = |need: &Need| self.check_table(&["SELECT"], &need.db, None).is_ok();
+        self.may_all().is_ok_and(|all| all || needs.iter().all(reads))
+    }
+
+    /// Whether the user may see keys of this key space (SIGHT-1, SIGHT-3).
+    pub(super) fn may_see_keys(&self, space: Option<Table>) -> bool {
+        let catalog = self.instance.0.catalog.load();
+        Readable::new(self.account.find(&catalog), &Labels::of(&catalog)).is(space)
     }
 
     /// Checks that the user has any privilege in a database.

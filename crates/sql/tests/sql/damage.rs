@@ -36,13 +36,14 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
             .collect();
         run(&mut root, &format!("INSERT INTO seat VALUES {}", rows.join(", "))).unwrap();
     }
+    run(&mut root, "CREATE USER changes; GRANT UPDATE, DELETE ON test.* TO changes").unwrap();
     drop(root);
     instance.database().compact().unwrap();
     instance.database().close().unwrap();
     drop(instance);
     let data = disk.files().into_iter().filter(|(path, _)| path.ends_with("000001.data"));
     let (path, len) = data.max_by_key(|(_, len)| *len).unwrap();
-    let mut told = BTreeSet::new();
+    let (mut told, mut hidden) = (BTreeSet::new(), 0);
     for slot in (0..len).step_by(2 << 20) {
         if told.len() == 2 {
             break;
@@ -52,7 +53,19 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
         };
         flip();
         // The damage may be in the catalog's block or in one that refers to it.
-        if let Ok((_instance, mut root)) = open(&disk) {
+        if let Ok((instance, mut root)) = open(&disk) {
+            // The place of the damage has keys, which this account may not read (SIGHT-1).
+            let mut changes = instance.session("changes", "localhost", 2);
+            for sql in ["UPDATE test.seat SET pad = 'x'", "DELETE FROM test.seat"] {
+                run(&mut changes, "BEGIN").unwrap();
+                if let Err(error) = run(&mut changes, sql) {
+                    let text = "Incorrect key file for table 'test.seat'; (hidden)";
+                    assert_eq!((error.code, error.message.as_str()), (1034, text));
+                    assert!(run(&mut changes, "SHOW WARNINGS").unwrap()[0].ends_with("(hidden)"));
+                    hidden += 1;
+                }
+                run(&mut changes, "ROLLBACK").unwrap();
+            }
             for (sql, rows) in [
                 ("SELECT COUNT(pad) FROM seat IGNORE INDEX (by_area)", "4000"),
                 ("SELECT SUM(area) FROM seat FORCE INDEX (by_area) WHERE area > 2", "16800"),
@@ -79,4 +92,5 @@ fn damage_is_told_with_the_name_of_its_table_and_the_rest_is_served() {
     let name = |name: &str| format!("Incorrect key file for table '{name}'");
     let expected = BTreeSet::from([name("test.seat"), name("test.seat, index by_area")]);
     assert_eq!(told, expected);
+    assert!(hidden > 0);
 }

@@ -74,7 +74,7 @@ pub(super) fn format(context: &Context<'_>, args: &[Value]) -> Result<Value> {
                 return Err(SqlError::unsupported(format!("FORMAT() in the locale {name}")));
             }
             Some(known) => how = known,
-            None => context.warn(SqlError::new(1649, format!("Unknown locale: '{name}'"))),
+            None => context.warn(SqlError::quoting(1649, "Unknown locale: '", &name, "'")),
         }
     }
     Ok(Value::Text(format_number(&args[0], whole(&args[1]), &how)))

@@ -51,7 +51,7 @@ pub(super) fn lock_function(
 fn name_of(value: &Value) -> Result<String> {
     let wrong = |shown: &str| {
         let shown: String = shown.chars().take(192).collect();
-        SqlError::new(3057, format!("Incorrect user-level lock name '{shown}'."))
+        SqlError::quoting(3057, "Incorrect user-level lock name '", &shown, "'.")
     };
     if value.is_null() {
         return Err(wrong("NULL"));

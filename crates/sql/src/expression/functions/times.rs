@@ -9,7 +9,7 @@ use super::calendar::{
 };
 use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::context::Context;
+use crate::expression::context::{Context, wrong_value};
 use crate::expression::operands::{text, whole};
 
 const SECOND: i64 = 1_000_000;
@@ -32,7 +32,7 @@ fn moment(context: &Context<'_>, value: &Value) -> Result<Option<DateTime>> {
 }
 
 fn wrong(context: &Context<'_>, kind: &str, value: &Value) -> Result<()> {
-    context.raise(SqlError::new(1292, format!("Incorrect {kind} value: '{}'", value.to_text())))
+    context.raise(wrong_value(&format!("Incorrect {kind}"), &value.to_text()))
 }
 
 fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
@@ -41,7 +41,7 @@ fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
         return Ok(time);
     }
     let shown = value.to_text();
-    context.raise(SqlError::new(1292, format!("Truncated incorrect time value: '{shown}'")))?;
+    context.raise(wrong_value("Truncated incorrect time", &shown))?;
     Ok(time_prefix(&shown))
 }
 
@@ -344,13 +344,12 @@ fn make_time(context: &Context<'_>, args: &[Value]) -> Result<Value> {
 fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     let (shown, format) = (text(&args[0]), text(&args[1]));
     let wrong = || {
-        let text = format!("Incorrect datetime value: '{shown}' for function str_to_date");
-        context.raise(SqlError::new(1411, text)).map(|()| Value::Null)
+        let (before, after) = ("Incorrect datetime value: '", "' for function str_to_date");
+        context.raise(SqlError::quoting(1411, before, &shown, after)).map(|()| Value::Null)
     };
     let Some((date, span, all)) = parse_moment(&shown, &format) else { return wrong() };
     if !all {
-        context
-            .raise(SqlError::new(1292, format!("Truncated incorrect datetime value: '{shown}'")))?;
+        context.raise(wrong_value("Truncated incorrect datetime", &shown))?;
     }
     let has = |letters: &str| {
         format
@@ -424,10 +423,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
                 .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
                 .map_or(i64::MAX, |micros| micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
             if micros.unsigned_abs() > TIME_MAX.unsigned_abs() {
-                context.raise(SqlError::new(
-                    1292,
-                    format!("Truncated incorrect time value: '{}'", args[0].to_text()),
-                ))?;
+                context.raise(wrong_value("Truncated incorrect time", &args[0].to_text()))?;
             }
             held(micros)
         }
