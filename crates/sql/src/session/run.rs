@@ -42,6 +42,11 @@ struct ReadyStatement {
     catalog: AtHand,
 }
 
+/// Whether a deadline has passed, if there is one.
+fn has_passed(deadline: Option<Duration>) -> bool {
+    deadline.is_some_and(|deadline| spillway_base::clock::now() >= deadline)
+}
+
 /// Refuses a snapshot from a time when a table's key space did not yet hold all of its rows.
 pub(super) fn check_snapshot<'a>(
     txn: &Transaction,
@@ -105,48 +110,38 @@ impl Session {
             self.transaction.begin(self.variables.borrow().transactions);
         }
         let params = given.params;
+        let is_query = matches!(slot.sql(), Some(ast::Statement::Query(_)));
         let deadline = match &suspended {
             Some(suspended) => suspended.deadline,
-            None => self.variables.borrow().often.query_deadline(),
+            None if is_query => self.variables.borrow().often.query_deadline(),
+            None => None,
         };
         let times = suspended.map_or(0, |suspended| suspended.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.transaction.ends_with_statement();
         let may_leave = self.suspension.is_possible();
-        let outcome = self.ready(slot, params, granted).and_then(|ready| {
+        let ready = self.ready(slot, params, granted, deadline);
+        let outcome = ready.and_then(|ready| {
+            self.transaction.end_waits_at(deadline);
             let body: &RowStatement = &ready.compiled.body;
             if may_leave {
                 let reads = leaves && times < LEAVES_FOR_READS && body.looks_up();
                 self.transaction.leave_waits(leaves && body.locks(), reads);
             }
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
+            self.transaction.end_waits_at(None);
             if may_leave {
                 self.transaction.leave_waits(false, false);
             }
             slot.compiled = Some(ready.compiled);
             outcome
         });
+        // The time limit of the query has ended a wait for a lock.
+        let is_late = |error: &SqlError| error.code == 1205 && has_passed(deadline);
+        let outcome =
+            outcome.map_err(|error| if is_late(&error) { SqlError::out_of_time() } else { error });
         match outcome {
-            Ok(outcome) => {
-                let commit = if alone { self.transaction.commit_later()? } else { None };
-                let mut variables = self.variables.borrow_mut();
-                if let Some(outcome) = &outcome {
-                    variables.row_count = outcome.affected as i64;
-                    if outcome.insert_id > 0 {
-                        variables.last_insert_id = outcome.insert_id;
-                    }
-                } else {
-                    variables.row_count = -1;
-                }
-                drop(variables);
-                match outcome {
-                    Some(changed) => acknowledge(commit, &self.outcome(changed, more), sink),
-                    None => {
-                        commit.map(CommitFuture::wait).transpose()?;
-                        sink.end_rows(&self.outcome(Changed::default(), more))
-                    }
-                }
-            }
+            Ok(outcome) => self.tell(outcome, alone, more, sink),
             Err(error) if error.waits => {
                 let (slot, params) = (slot.copy(), params.to_vec());
                 let times = times + 1;
@@ -163,13 +158,44 @@ impl Session {
         }
     }
 
+    /// Tells the client the outcome of a statement: what it changed, or `None` for a result set,
+    /// whose end is missing. Commits first if the transaction ends with the statement.
+    fn tell(
+        &mut self,
+        outcome: Option<Changed>,
+        alone: bool,
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let commit = if alone { self.transaction.commit_later()? } else { None };
+        let mut variables = self.variables.borrow_mut();
+        if let Some(outcome) = &outcome {
+            variables.row_count = outcome.affected as i64;
+            if outcome.insert_id > 0 {
+                variables.last_insert_id = outcome.insert_id;
+            }
+        } else {
+            variables.row_count = -1;
+        }
+        drop(variables);
+        match outcome {
+            Some(changed) => acknowledge(commit, &self.outcome(changed, more), sink),
+            None => {
+                commit.map(CommitFuture::wait).transpose()?;
+                sink.end_rows(&self.outcome(Changed::default(), more))
+            }
+        }
+    }
+
     /// Returns the statement to run, with its tables locked: the compiled form in the slot if that
-    /// is still valid, else a new one. Checks no privileges if they are `granted`.
+    /// is still valid, else a new one. Checks no privileges if they are `granted`. The wait for
+    /// tables ends at the deadline, if there is one.
     fn ready(
         &mut self,
         slot: &mut Slot,
         params: &[Value],
         granted: bool,
+        deadline: Option<Duration>,
     ) -> Result<ReadyStatement> {
         loop {
             // Takes no reference to the catalog or to the compiled form, because other sessions
@@ -184,7 +210,10 @@ impl Session {
                 _ if granted => self.compiler().compile_granted(slot, params, &catalog)?,
                 _ => self.compiler().compile(slot, params, &catalog)?,
             };
-            let wait = self.variables.borrow().often.table_wait;
+            let mut wait = self.variables.borrow().often.table_wait;
+            if let Some(deadline) = deadline {
+                wait = wait.min(deadline.saturating_sub(spillway_base::clock::now()));
+            }
             let locks = self.transaction.locks_mut();
             if locks.has_locked_tables() {
                 locks.check_locked(&modes_of(&compiled.needs))?;
@@ -224,9 +253,8 @@ impl Session {
             self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.starts_over = attempt < executor::STARTS_MAX;
-            if matches!(*ready.compiled.body, RowStatement::Query(_)) {
-                context.deadline = deadline;
-            } else {
+            context.deadline = deadline;
+            if !matches!(*ready.compiled.body, RowStatement::Query(_)) {
                 // As in InnoDB. Under READ COMMITTED this makes no difference.
                 context.shares =
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();

@@ -200,6 +200,13 @@ impl TransactionState {
         }
     }
 
+    /// Sets when the running statement's waits for row locks end at the latest.
+    pub(super) fn end_waits_at(&self, end: Option<Duration>) {
+        if let Some(txn) = &self.txn {
+            txn.end_waits_at(end);
+        }
+    }
+
     /// Commits, and waits until the commit is durable.
     pub(super) fn commit(&mut self) -> Result<()> {
         match self.commit_later()? {

@@ -22,6 +22,7 @@ mod online;
 mod plans;
 mod points;
 mod privileges;
+mod query_time;
 mod ranges;
 mod refresh;
 mod rights;

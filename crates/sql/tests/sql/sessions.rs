@@ -912,30 +912,6 @@ fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
     assert_eq!((late.code, left.waits_until()), (1205, None));
 }
 
-/// The time limit of a query includes its waits for rows, however it waits.
-#[test]
-fn the_time_of_a_query_runs_on_while_it_is_left() {
-    let instance = instance();
-    let (mut holder, mut left) = (session(&instance, 1), session(&instance, 2));
-    run(&mut holder, "CREATE TABLE t (id INT PRIMARY KEY, n INT)").unwrap();
-    let rows: Vec<String> = (0..2000).map(|id| format!("({id}, 0)")).collect();
-    run(&mut holder, &format!("INSERT INTO t VALUES {}", rows.join(", "))).unwrap();
-    run(&mut holder, "BEGIN; UPDATE t SET n = 1 WHERE id = 1").unwrap();
-    run(&mut left, "SET max_execution_time = 300").unwrap();
-    left.set_waker(Waker::noop().clone());
-    let mut rows = Rows::default();
-    left.query("SELECT SUM(n) FROM t FOR UPDATE", &mut rows).unwrap_err();
-    if left.waits_until().is_some() {
-        let late = clock::now() + std::time::Duration::from_millis(310);
-        while clock::now() < late {
-            std::thread::yield_now();
-        }
-        run(&mut holder, "COMMIT").unwrap();
-        assert_eq!(left.resume(&mut rows).unwrap_err().code, 3024);
-    }
-    assert_eq!(left.waits_until(), None);
-}
-
 /// Privileges are checked when a statement begins. A suspended statement whose privilege is revoked
 /// meanwhile ends like any other.
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spillway_base::{Error, ErrorKind, Result, TableId};
+use spillway_base::{Error, ErrorKind, Result, TableId, clock};
 
 use super::Transaction;
 use crate::locks::Acquired;
@@ -85,8 +85,18 @@ impl Transaction {
             self.shared().await_room(table)?;
         }
         self.room_for_lock(key.len())?;
-        let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
+        let mut timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);
+        if let Some(end) = self.waits_end.get() {
+            timeout = timeout.min(end.saturating_sub(clock::now()));
+        }
         locks.acquire(&self.owner, table, key, mode, wait, timeout)
+    }
+
+    /// Sets when waits for locks that begin from now on end with [`ErrorKind::LockTimeout`], by
+    /// [`spillway_base::clock::now`]. A shorter timeout still holds
+    /// ([`crate::TransactionOptions::lock_wait`]).
+    pub fn end_waits_at(&self, end: Option<Duration>) {
+        self.waits_end.set(end);
     }
 
     /// Sets whether operations that find a row locked return [`ErrorKind::WouldBlock`] instead of

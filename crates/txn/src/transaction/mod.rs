@@ -111,6 +111,8 @@ pub struct Transaction {
     /// The largest CSN of the newest versions of the locked keys. `None` if not all of them were
     /// read. A snapshot that is taken later must see them.
     locked_at: Cell<Option<Csn>>,
+    /// When the running statement's waits for locks end, in addition to their timeout.
+    waits_end: Cell<Option<Duration>>,
     /// Whether lookups return instead of waiting for a device.
     leaves_reads: Cell<bool>,
     /// Until when the caller waits for its waker, if a lookup returned instead of waiting for a
@@ -170,6 +172,7 @@ impl Transaction {
             scans_open: Cell::new(0),
             unchecked: Cell::new(false),
             locked_at: Cell::new(Some(Csn::ZERO)),
+            waits_end: Cell::new(None),
             leaves_reads: Cell::new(false),
             reads_until: Cell::new(None),
             ended: Cell::new(false),

@@ -38,6 +38,7 @@ impl Transaction {
         self.newest_read.set(Csn::ZERO);
         self.unchecked.set(false);
         self.locked_at.set(Some(Csn::ZERO));
+        self.waits_end.set(None);
         self.leaves_reads.set(false);
         self.reads_until.set(None);
         self.ended.set(false);
