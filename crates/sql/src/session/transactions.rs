@@ -13,6 +13,7 @@ use sqlparser::tokenizer::Token;
 
 use super::instance::Instance;
 use super::metadata::{MetadataLockContext, tables_to_lock};
+use super::savepoints::Savepoints;
 use super::security_context::SecurityContext;
 use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
@@ -35,7 +36,7 @@ pub(super) struct TransactionState {
     txn: Option<Box<Transaction>>,
     /// Memory of the last transaction that the next one reuses.
     spare: Option<Spare>,
-    savepoints: Vec<(String, Savepoint)>,
+    savepoints: Savepoints,
     autocommit: bool,
     /// Whether a statement such as BEGIN began the transaction. It then lasts until a statement
     /// ends it.
@@ -55,13 +56,14 @@ impl TransactionState {
         autocommit: bool,
     ) -> TransactionState {
         let locks = MetadataLockContext::new(instance.clone(), process.clone(), connection_id);
+        let savepoints = Savepoints::new(instance.0.db.budget());
         TransactionState {
             instance,
             process,
             locks,
             txn: None,
             spare: None,
-            savepoints: Vec::new(),
+            savepoints,
             autocommit,
             explicit: false,
             next_isolation: None,
@@ -321,8 +323,8 @@ impl TransactionState {
             }
             ["savepoint", _] => self.set_savepoint(savepoint_name(plain.get(1)), usual),
             ["release", "savepoint", _] => {
-                let found = self.find_savepoint(&name_of(plain.last()))?;
-                for (_, savepoint) in self.savepoints.drain(found..) {
+                let (number, _) = self.find_savepoint(&name_of(plain.last()))?;
+                for savepoint in self.savepoints.remove_from(number) {
                     self.txn.iter().for_each(|txn| txn.release(savepoint));
                 }
                 Ok(())
@@ -383,12 +385,10 @@ impl TransactionState {
         if self.txn.is_none() && !self.autocommit {
             self.begin(usual);
         }
-        if let Some(txn) = &self.txn {
-            let savepoint = txn.savepoint();
-            if let Some(at) = self.savepoints.iter().position(|(other, _)| *other == name) {
-                txn.release(self.savepoints.remove(at).1);
-            }
-            self.savepoints.push((name, savepoint));
+        if let Some(txn) = &self.txn
+            && let Some(replaced) = self.savepoints.set(name, || txn.savepoint())?
+        {
+            txn.release(replaced);
         }
         Ok(())
     }
@@ -412,18 +412,18 @@ impl TransactionState {
         Ok(())
     }
 
-    fn find_savepoint(&self, name: &str) -> Result<usize> {
-        let lower = name.to_lowercase();
-        let found = self.savepoints.iter().position(|(other, _)| *other == lower);
+    fn find_savepoint(&self, name: &str) -> Result<(u64, Savepoint)> {
+        let found = self.savepoints.find(&name.to_lowercase());
         found.ok_or_else(|| SqlError::new(1305, format!("SAVEPOINT {name} does not exist")))
     }
 
     fn rollback_to(&mut self, name: &str) -> Result<()> {
-        let found = self.find_savepoint(name)?;
+        let (number, savepoint) = self.find_savepoint(name)?;
         if let Some(txn) = &self.txn {
-            txn.rollback_to(self.savepoints[found].1);
+            txn.rollback_to(savepoint);
         }
-        self.savepoints.truncate(found + 1);
+        // The transaction has forgotten the later savepoints.
+        self.savepoints.remove_from(number + 1).for_each(drop);
         Ok(())
     }
 }

@@ -135,3 +135,28 @@ fn named_locks_have_the_budget_as_their_limit() {
     assert_eq!(code(&mut session, &some), 0);
     drop((session, others, instance));
 }
+
+#[test]
+fn savepoint1_savepoints_have_the_budget_as_their_limit() {
+    let (instance, mut session, budget) = session();
+    let held = budget.used_for(Use::Connections);
+    let rest = budget.limit() - budget.used() - (12 << 20);
+    let others = budget.charge(Use::Transactions, rest);
+    run(&mut session, "CREATE TABLE s (id INT PRIMARY KEY); BEGIN").unwrap();
+    run(&mut session, "INSERT INTO s VALUES (1)").unwrap();
+    let set = |from: usize| {
+        let some = (from..from + 100).map(|at| format!("SAVEPOINT s{at}"));
+        some.collect::<Vec<_>>().join("; ")
+    };
+    let refused = (0..200_000).step_by(100).find(|from| code(&mut session, &set(*from)) == 1041);
+    let many = refused.expect("a savepoint that does not fit");
+    assert!((10_000..60_000).contains(&many), "{many} savepoints");
+    run(&mut session, "INSERT INTO s VALUES (2)").unwrap();
+    run(&mut session, "SAVEPOINT s0; RELEASE SAVEPOINT s2").unwrap();
+    assert_eq!(code(&mut session, "ROLLBACK TO s0"), 1305, "it was set after s2");
+    run(&mut session, "INSERT INTO s VALUES (3); ROLLBACK TO S1").unwrap();
+    assert_eq!(run(&mut session, "SELECT id FROM s").unwrap(), ["1"]);
+    run(&mut session, "ROLLBACK").unwrap();
+    assert!(is_back(&budget, held));
+    drop((session, others, instance));
+}
