@@ -12,6 +12,7 @@ use spillway_types::{Collation, ColumnType, DateTime, Value};
 use super::storage_engines::{DEFAULT_ENGINE, by_name};
 use super::stored_rows::{StoredRow, Versions, same_stored};
 use crate::errors::Result;
+use crate::parser::unhex;
 
 /// The value of a column that an INSERT does not name.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -357,13 +358,6 @@ impl ColumnDef {
             _ => self.ty.zero(),
         }
     }
-}
-
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let digits = if text.len() % 2 == 1 { format!("0{text}") } else { text.to_owned() };
-    let byte =
-        |at: usize| u8::from_str_radix(digits.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
-    (0..digits.len() / 2).map(|at| byte(2 * at)).collect()
 }
 
 /// Shifts the values of TIMESTAMP columns by an offset, from or to UTC.

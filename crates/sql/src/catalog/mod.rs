@@ -54,7 +54,7 @@ pub(crate) use column_types::{check_members, collation_named, column_type, parse
 pub(crate) use covering_index::{Cover, Entry, entry_bytes, row_bytes};
 pub(crate) use definitions::{
     Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, Stage, TableDef,
-    moved, shift_timestamps, unhex,
+    moved, shift_timestamps,
 };
 pub(crate) use passwords::{md5_hex, stored_as_text, stored_from_text, stored_password};
 pub use storage_engines::parse_engine;

@@ -9,8 +9,8 @@ mod crypt;
 
 use sha1::{Digest, Sha1};
 
-use super::definitions::unhex;
 use crate::errors::{Result, SqlError};
+use crate::parser::unhex;
 
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";

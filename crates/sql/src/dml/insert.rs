@@ -237,13 +237,18 @@ fn source_of(
         return Ok(InsertSource::Rows(vec![vec![None; columns.len()]]));
     };
     let SetExpr::Values(list) = &*source.body else {
-        let plan = planner::plan_query(names, source, None, &[])?;
+        let mut plan = planner::plan_query(names, source, None, &[])?;
         if plan.columns.len() != columns.len() + more {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
         // Otherwise the column of bytes would get the UTF-8 bytes of the text.
         if columns.iter().any(|column| table.columns[*column].ty.is_binary()) {
             plan.refuse_charsets()?;
+        }
+        for (at, column) in columns.iter().enumerate() {
+            if table.columns[*column].ty.is_numeric() {
+                plan.count_literal_bytes(at);
+            }
         }
         let names_target = |name: &ast::ObjectName| {
             name_path(name).pop().is_some_and(|last| last.eq_ignore_ascii_case(&table.name))

@@ -16,6 +16,7 @@ use spillway_types::{Collation, DateTime, Value, ValueRef};
 use super::functions::Patterns;
 use super::list::Index;
 use super::operands::compare;
+use super::random::RandSequence;
 use super::room::Room;
 use super::{Op, Server};
 use crate::catalog::{Catalog, utc};
@@ -41,6 +42,8 @@ pub(crate) struct Context<'a> {
     pub(crate) cached: RefCell<HashMap<usize, Rc<dyn Any>>>,
     /// The index that was built for each IN list, by the list's address.
     pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
+    /// The state of each RAND(N) whose seed is constant, by the address of the call's arguments.
+    pub(crate) random: RefCell<HashMap<usize, RandSequence, FxBuildHasher>>,
     /// The row that an INSERT would have inserted, for VALUES().
     pub(crate) inserted: RefCell<Vec<Value>>,
     /// The time when the statement began, in microseconds since 1970 in the session's time zone.
@@ -78,6 +81,7 @@ impl Context<'_> {
             outer: RefCell::default(),
             cached: RefCell::default(),
             lists: RefCell::default(),
+            random: RefCell::default(),
             inserted: RefCell::default(),
             warnings: RefCell::default(),
             found: Cell::new(0),

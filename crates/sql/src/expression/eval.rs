@@ -9,6 +9,7 @@ use spillway_types::{Collation, Value};
 
 use super::arithmetic::arithmetic;
 use super::context::Context;
+use super::functions::MatchOptions;
 use super::list::{List, RowParts, row_parts};
 use super::operands::{bits_of_value, bytes_of, member};
 use super::shape::{Fit, show};
@@ -105,7 +106,7 @@ impl Context<'_> {
                 if text.is_null() || pattern.is_null() {
                     return Ok(Value::Null);
                 }
-                let regex = self.patterns.get(&pattern.to_text(), *collation)?;
+                let regex = self.patterns.get(&pattern.to_text(), MatchOptions::of(*collation))?;
                 Ok(Value::from(regex.is_match(&text.to_text())))
             }
             Expr::Case { operand, branches, otherwise, collation } => {

@@ -8,6 +8,7 @@ mod eval;
 mod functions;
 mod list;
 mod operands;
+mod random;
 mod room;
 mod server;
 mod shape;

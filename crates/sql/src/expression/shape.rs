@@ -228,13 +228,18 @@ fn is_handed_as_number(from: &ColumnType, to: &ColumnType) -> bool {
     }
 }
 
-/// Converts a value of one type to another type.
+/// Converts a value of a column of a set operation's side to the type of the result's column. As in
+/// MySQL, a BIT beside texts is its number as text.
 pub(crate) fn reshape(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
     if value.is_null() || from == to {
         return value.clone();
     }
     let text = to.is_text() || to.is_binary();
-    let shown = if text { show(value, from) } else { value.clone() };
+    let shown = match from {
+        ColumnType::Bit(_) if text => Value::Text(value.to_text()),
+        _ if text => show(value, from),
+        _ => value.clone(),
+    };
     match to {
         ColumnType::Enum(_) | ColumnType::Set(_) => shown,
         _ => to.store(&shown).unwrap_or_else(|(_, nearest)| nearest),

@@ -9,6 +9,7 @@
 
 mod depth;
 mod dialect;
+mod expression_tokens;
 mod interval;
 mod known;
 mod memory;
@@ -26,6 +27,7 @@ use crate::errors::{Result, SqlError};
 use dialect::DIALECT;
 
 pub(crate) use depth::{Deep, Depth, on_enough_stack};
+pub(crate) use expression_tokens::{bytes_of_bits, unhex};
 pub(crate) use interval::unit_named;
 pub(crate) use memory::TextMemory;
 pub(crate) use shape::{RowSource, Shape};
@@ -269,7 +271,9 @@ pub(crate) fn refused(parser: Parser<'_>, error: impl std::fmt::Display) -> SqlE
 /// A parser over tokens that were rewritten by [`mend`].
 pub(crate) fn parser(tokens: Vec<Token>) -> Parser<'static> {
     dialect::steps::begin(tokens.len());
-    Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens(tokens)
+    Parser::new(&DIALECT)
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens(expression_tokens::rewritten(tokens))
 }
 
 /// The error for a statement in which the parser refuses an expression.

@@ -143,7 +143,11 @@ pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Resul
         match token {
             Token::SemiColon => statements.push(next()),
             Token::EOF => {}
-            token => push(&mut statements, as_read(token, mode)),
+            token => {
+                let follows_period = statements.last().and_then(|tokens| tokens.last());
+                let is_part = follows_period == Some(&Token::Period);
+                push(&mut statements, as_read(token, mode, is_part));
+            }
         }
     }
     for tokens in &mut statements {
@@ -157,9 +161,12 @@ pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Resul
     Ok(statements)
 }
 
-/// The token that the parser reads in place of the given one.
-fn as_read(token: Token, mode: TextMode) -> Token {
+/// The token that the parser reads in place of the given one, which may be a part of a longer name.
+fn as_read(token: Token, mode: TextMode, is_part: bool) -> Token {
     match token {
+        Token::Word(word) if !is_part && word.quote_style.is_none() && is_bits(&word.value) => {
+            Token::SingleQuotedByteStringLiteral(word.value[2..].to_owned())
+        }
         // A comment separates words, as white space does.
         Token::Whitespace(
             Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_),
@@ -181,6 +188,12 @@ fn as_read(token: Token, mode: TextMode) -> Token {
         }
         token => token,
     }
+}
+
+/// Whether a word is a bit literal, such as `0b101`.
+fn is_bits(word: &str) -> bool {
+    let digits = word.strip_prefix("0b").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0' | b'1'))
 }
 
 /// Refuses a quoted name with invalid characters (NAME-4 in `names`).

@@ -3,8 +3,8 @@
 use spillway_types::{Decimal, Value};
 use sqlparser::ast;
 
-use crate::catalog::unhex;
 use crate::errors::{Result, SqlError};
+use crate::parser::{bytes_of_bits, unhex};
 
 /// The value of a literal.
 pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
@@ -16,16 +16,8 @@ pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
         | V::NationalStringLiteral(text)
         | V::EscapedStringLiteral(text) => Value::Text(text.clone()),
         V::SingleQuotedByteStringLiteral(text) | V::DoubleQuotedByteStringLiteral(text) => {
-            let mut bytes = vec![0; text.len().div_ceil(8)];
-            for (at, bit) in text.bytes().rev().enumerate() {
-                if bit == b'1' {
-                    let byte = bytes.len() - 1 - at / 8;
-                    bytes[byte] |= 1 << (at % 8);
-                } else if bit != b'0' {
-                    return Err(SqlError::syntax(format!("near b'{text}'")));
-                }
-            }
-            Value::Bytes(bytes)
+            let bytes = bytes_of_bits(text);
+            bytes.map(Value::Bytes).ok_or_else(|| SqlError::syntax(format!("near b'{text}'")))?
         }
         V::HexStringLiteral(text) => Value::Bytes(unhex(text)),
         V::Boolean(truth) => Value::from(*truth),

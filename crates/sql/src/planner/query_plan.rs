@@ -118,6 +118,14 @@ impl QueryPlan {
         }
     }
 
+    /// If a column is a hexadecimal or bit literal, makes it the number of the literal.
+    pub(crate) fn count_literal_bytes(&mut self, at: usize) {
+        let Some(expr) = self.literal_bytes(at).cloned() else { return };
+        let ty = self.columns[at].column_type.clone();
+        let literal = Typed { expr, ty, collation: Collation::Binary, nullable: false };
+        self.replace_literal_bytes(at, &literal.by_member());
+    }
+
     /// If a column is an ENUM or SET, makes it the numbers of the members.
     pub(crate) fn count_members(&mut self, at: usize) {
         let (Some(column), QueryBody::Select(select)) = (self.columns.get_mut(at), &mut self.body)

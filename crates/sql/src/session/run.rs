@@ -371,6 +371,7 @@ pub(super) fn new_context<'a>(
         params,
         room,
         lists: RefCell::default(),
+        random: RefCell::default(),
         outer: RefCell::default(),
         cached: RefCell::default(),
         inserted: RefCell::default(),

@@ -22,15 +22,21 @@ pub(super) fn fragment(call: Scalar, value: &Value) -> String {
 }
 
 /// JSON_OBJECT and JSON_ARRAY, whose arguments are already JSON texts ([`fragment`]).
-pub(super) fn json_of(call: Scalar, args: &[Value]) -> String {
+///
+/// # Errors
+/// 3158 for a name that is NULL.
+pub(super) fn json_of(call: Scalar, args: &[Value]) -> Result<String> {
     if call == Scalar::JsonArray {
-        return format!("[{}]", args.iter().map(text).collect::<Vec<_>>().join(", "));
+        return Ok(format!("[{}]", args.iter().map(text).collect::<Vec<_>>().join(", ")));
     }
     let parts = args.chunks(2).map(|pair| {
+        if pair[0].is_null() {
+            return Err(SqlError::new(3158, "JSON documents may not contain NULL member names."));
+        }
         let key = serde_json::to_string(&text(&pair[0])).unwrap_or_default();
-        format!("{key}: {}", pair.get(1).map_or("null".into(), text))
+        Ok(format!("{key}: {}", pair.get(1).map_or("null".into(), text)))
     });
-    format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
+    Ok(format!("{{{}}}", parts.collect::<Result<Vec<_>>>()?.join(", ")))
 }
 
 /// Converts the arguments of JSON_OBJECT and JSON_ARRAY to JSON. Truth values become `true` and
@@ -70,20 +76,38 @@ pub(super) fn json_function(call: Scalar, args: &[Value]) -> Result<Value> {
             let document: serde_json::Value = serde_json::from_str(&first()).map_err(|_| {
                 SqlError::new(3141, "Invalid JSON text in argument 1 to function json_extract")
             })?;
-            let mut at = Some(&document);
-            for step in path_steps(&text(&args[1]))? {
-                at = at.and_then(|at| match &step {
-                    PathStep::Cell(index) if at.is_array() => at.get(*index),
-                    // A value that is no array is the only cell of one.
-                    PathStep::Cell(index) => (*index == 0).then_some(at),
-                    PathStep::Member(name) if at.is_object() => at.get(name),
-                    PathStep::Member(_) => None,
-                });
+            let paths = &args[1..];
+            let found = paths.iter().map(|path| found_at(&document, &text(path)));
+            let found: Vec<_> = found.filter_map(Result::transpose).collect::<Result<_>>()?;
+            match found.as_slice() {
+                [] => Value::Null,
+                [only] if paths.len() == 1 => Value::Text(written(only)),
+                all => {
+                    let all: Vec<String> = all.iter().map(|value| written(value)).collect();
+                    Value::Text(format!("[{}]", all.join(", ")))
+                }
             }
-            at.map_or(Value::Null, |at| Value::Text(written(at)))
         }
         other => return Err(SqlError::unsupported(other.name())),
     })
+}
+
+/// The value at a path into a document, if there is one.
+fn found_at<'d>(
+    document: &'d serde_json::Value,
+    path: &str,
+) -> Result<Option<&'d serde_json::Value>> {
+    let mut at = Some(document);
+    for step in path_steps(path)? {
+        at = at.and_then(|at| match &step {
+            PathStep::Cell(index) if at.is_array() => at.get(*index),
+            // A value that is no array is the only cell of one.
+            PathStep::Cell(index) => (*index == 0).then_some(at),
+            PathStep::Member(name) if at.is_object() => at.get(name),
+            PathStep::Member(_) => None,
+        });
+    }
+    Ok(at)
 }
 
 /// A step of a path into a document.

@@ -30,6 +30,7 @@ use numbers::{log_of_base, number_function};
 use strings::text_function;
 use times::date_function;
 
+pub(in crate::expression) use patterns::MatchOptions;
 pub(crate) use patterns::Patterns;
 pub(crate) use scalar::Scalar;
 pub(crate) use times::add_interval;
@@ -65,6 +66,7 @@ pub(super) fn call(
             return Ok(Value::Null);
         }
         S::Log if exprs.len() == 2 => return log_of_base(context, exprs, row),
+        S::Rand if !exprs.is_empty() => return numbers::rand_of_seed(context, exprs, row),
         S::Elt => {
             let at = context.value(&exprs[0], row)?;
             let at = if at.is_null() { 0 } else { usize::try_from(whole(&at)).unwrap_or(0) };
@@ -157,13 +159,9 @@ fn minds_no_null(
             Value::Int(0)
         }
         S::Interval if args[0].is_null() => Value::Int(-1),
-        S::Interval => {
-            let x = number(&args[0]);
-            let passed = |bound: &&Value| bound.is_null() || number(bound) <= x;
-            Value::Int(args[1..].iter().take_while(passed).count() as i64)
-        }
+        S::Interval => numbers::interval(&args[0], &args[1..]),
         S::Quote if args[0].is_null() => Value::from("NULL"),
-        S::JsonObject | S::JsonArray => Value::Text(json_of(call, args)),
+        S::JsonObject | S::JsonArray => Value::Text(json_of(call, args)?),
         S::Converted | S::Encoded => converted(context, call, args)?,
         S::Format => format::format(context, args)?,
         S::JsonTruth | S::JsonNested | S::JsonValue => Value::Text(fragment(call, &args[0])),

@@ -1,6 +1,6 @@
 //! Functions of numbers.
 
-use spillway_types::convert::{integer, to_i128};
+use spillway_types::convert::{integer, to_decimal, to_i128};
 use spillway_types::{Collation, Decimal, Value};
 
 use super::scalar::Scalar;
@@ -8,6 +8,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::arithmetic::arithmetic;
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of_value, number, whole};
+use crate::expression::random::RandSequence;
 use crate::expression::{Expr, Op};
 
 fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
@@ -145,6 +146,40 @@ pub(super) fn log_of_base(context: &Context<'_>, exprs: &[Expr], row: &[Value]) 
     Ok(Value::Double(x.ln() / base.ln()))
 }
 
+/// INTERVAL: how many bounds, from the first on, are at most `x`. A NULL bound is. Exact numbers
+/// are compared exactly.
+pub(super) fn interval(x: &Value, bounds: &[Value]) -> Value {
+    let exact = match x {
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => to_decimal(&x.as_ref()),
+        _ => None,
+    };
+    let passed = |bound: &&Value| match (exact, to_decimal(&bound.as_ref())) {
+        _ if bound.is_null() => true,
+        (Some(x), Some(bound)) => bound <= x,
+        _ => number(bound) <= number(x),
+    };
+    Value::Int(bounds.iter().take_while(passed).count() as i64)
+}
+
+/// RAND(N). If N is constant, each call in a statement's text begins one sequence, which goes on
+/// from row to row. NULL counts as 0.
+pub(super) fn rand_of_seed(context: &Context<'_>, exprs: &[Expr], row: &[Value]) -> Result<Value> {
+    let seeded = || -> Result<RandSequence> {
+        let seed = context.value(&exprs[0], row)?;
+        context.as_number(&seed, "DOUBLE")?;
+        Ok(RandSequence::new(if seed.is_null() { 0 } else { whole(&seed) }))
+    };
+    if !exprs[0].is_constant() {
+        return Ok(Value::Double(seeded()?.next()));
+    }
+    let call = exprs.as_ptr() as usize;
+    let known = context.random.borrow().get(&call).copied();
+    let mut sequence = known.map_or_else(seeded, Ok)?;
+    let number = sequence.next();
+    context.random.borrow_mut().insert(call, sequence);
+    Ok(Value::Double(number))
+}
+
 fn absolute(value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Int(number) => Value::Int(
@@ -197,10 +232,7 @@ pub(super) fn number_function(
         S::Radians => double(x() * (std::f64::consts::PI / 180.0))?,
         S::Pi => Value::Double(std::f64::consts::PI),
         S::Rand => {
-            let seed = args.first().map_or_else(
-                || spillway_base::clock::now().as_nanos() as u64,
-                |seed| whole(seed) as u64,
-            );
+            let seed = spillway_base::clock::now().as_nanos() as u64;
             Value::Double(spillway_base::rng::Rng::new(seed).unit())
         }
         S::Mod => arithmetic(context, Op::Mod, &args[0], &args[1])?,

@@ -8,6 +8,7 @@ use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 
 use super::digests::digest_function;
+use super::patterns::MatchOptions;
 use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
 use crate::expression::context::Context;
@@ -31,6 +32,21 @@ pub(super) fn too_long(context: &Context<'_>, call: Scalar) -> Value {
         format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated");
     context.warn(SqlError::new(1301, text));
     Value::Null
+}
+
+/// REGEXP_LIKE of a text, a pattern, and perhaps a match type.
+fn regexp_like(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+    collation: Collation,
+) -> Result<Value> {
+    let mut options = MatchOptions::of(collation);
+    if let Some(match_type) = args.get(2) {
+        options = options.with(&text(match_type), call.name())?;
+    }
+    let regex = context.patterns.get(&text(&args[1]), options)?;
+    Ok(Value::from(regex.is_match(&text(&args[0]))))
 }
 
 /// The number of bytes in a text or bytes value; 0 for other values.
@@ -459,7 +475,7 @@ fn inet_aton(text: &str) -> Value {
 fn unhex(digits: String) -> Value {
     let even = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits };
     if even.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        Value::Bytes(crate::catalog::unhex(&even))
+        Value::Bytes(crate::parser::unhex(&even))
     } else {
         Value::Null
     }
@@ -554,12 +570,9 @@ pub(super) fn text_function(
             _ => Value::Text(soundex(&first())),
         },
         S::ExportSet => fitting(export_set(args, most())),
-        S::RegexpLike => {
-            let regex = context.patterns.get(&text(&args[1]), collation)?;
-            Value::from(regex.is_match(&first()))
-        }
+        S::RegexpLike => regexp_like(context, call, args, collation)?,
         S::RegexpReplace => {
-            let regex = context.patterns.get(&text(&args[1]), collation)?;
+            let regex = context.patterns.get(&text(&args[1]), MatchOptions::of(collation))?;
             fitting(regexp_replace(&regex, &first(), &text(&args[2]), most()))
         }
         S::Charset => Value::from(match &args[0] {

@@ -11,6 +11,7 @@ use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
 use crate::expression::context::{Context, wrong_value};
 use crate::expression::operands::{text, whole};
+use crate::variables::time_offset;
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -359,16 +360,40 @@ fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     };
     Ok(match (has("abcDdejMmUuVvWwXxYy"), has("fHhIiklprSsT")) {
         (false, true) => Value::Time(span),
-        (_, timed) if !date.is_zero() => {
-            if timed {
-                Value::DateTime(DateTime { date, micros: span.micros as u64 })
-            } else {
-                Value::Date(date)
-            }
-        }
-        _ if context.variables.borrow().often.no_zero_date => return wrong(),
-        _ => Value::Null,
+        _ if date.is_zero() && context.variables.borrow().often.no_zero_date => return wrong(),
+        (_, true) => Value::DateTime(DateTime { date, micros: span.micros as u64 }),
+        (_, false) => Value::Date(date),
     })
+}
+
+/// CONVERT_TZ. A time whose UTC is outside of the range of UNIX_TIMESTAMP stays as it is.
+fn convert_tz(context: &Context<'_>, args: &[Value]) -> Result<Value> {
+    let (Some(from), Some(to)) = (zone(&args[1])?, zone(&args[2])?) else {
+        return Ok(Value::Null);
+    };
+    let Some(at) = moment(context, &args[0])?.filter(|at| at.date.month > 0 && at.date.day > 0)
+    else {
+        return Ok(Value::Null);
+    };
+    let unix = at.to_unix_micros() - from;
+    if !(SECOND..=UNIX_MAX).contains(&unix) {
+        return Ok(Value::DateTime(at));
+    }
+    Ok(DateTime::from_unix_micros(unix + to).map_or(Value::Null, Value::DateTime))
+}
+
+/// The offset of a time zone from UTC, in microseconds; `None` for an offset that is not valid.
+///
+/// # Errors
+/// 1235 for a named zone, except UTC and SYSTEM.
+fn zone(value: &Value) -> Result<Option<i64>> {
+    let name = text(value);
+    match time_offset(&name) {
+        None if !name.starts_with(['+', '-']) && !name.is_empty() => {
+            Err(SqlError::unsupported("CONVERT_TZ() with a named time zone"))
+        }
+        offset => Ok(offset),
+    }
 }
 
 /// PERIOD_ADD and PERIOD_DIFF, which write months as YYYYMM.
@@ -428,6 +453,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
             held(micros)
         }
         S::StrToDate => str_to_date(context, args)?,
+        S::ConvertTz => convert_tz(context, args)?,
         S::DateFormat => match moment(context, &args[0])? {
             Some(at) => format_moment(at.date, at.time(), &text(&args[1])),
             None => Value::Null,

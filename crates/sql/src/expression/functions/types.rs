@@ -12,7 +12,8 @@ impl Scalar {
     /// Checks the arguments and derives the type of the result.
     pub(crate) fn typed(self, args: Vec<Typed>) -> Result<Typed> {
         let (min, max) = self.arity();
-        if args.len() < min || args.len() > max {
+        let is_odd = self == Scalar::JsonObject && !args.len().is_multiple_of(2);
+        if args.len() < min || args.len() > max || is_odd {
             let name = self.name();
             return Err(SqlError::new(
                 1582,
@@ -203,6 +204,7 @@ impl Scalar {
                 args.iter().map(fraction).max().unwrap_or(0)
             }
             (S::Maketime, [.., seconds]) => fraction(seconds),
+            (S::ConvertTz, [at, ..]) => fraction(at),
             (_, [arg, ..]) => match &arg.expr {
                 Expr::Const(Value::Int(digits)) => (*digits).clamp(0, 6) as u8,
                 _ => 0,

@@ -83,6 +83,10 @@ impl Binder<'_> {
         let expr =
             Expr::Subquery { plan: Arc::new(plan), ask, left: left.map(boxed), collations, exact };
         Ok(match ask {
+            // As in MySQL, a subquery gives the text of a member and not its number.
+            Ask::Scalar if matches!(ty, ColumnType::Enum(_) | ColumnType::Set(_)) => {
+                Typed { expr, ty, collation, nullable: true }.shown()
+            }
             Ask::Scalar => Typed { expr, ty, collation, nullable: true },
             _ => self.truth(expr),
         })

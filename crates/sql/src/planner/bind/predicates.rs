@@ -64,8 +64,16 @@ impl Binder<'_> {
         let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
         let collation = common_collation(&[&text, &pattern])?;
         let escape = match escape {
-            Some(value) => literal(&value.value)?.to_text().chars().next(),
-            None => {
+            Some(value) if value.value != ast::Value::Null => {
+                let escape = literal(&value.value)?.to_text();
+                let mut letters = escape.chars();
+                let letter = letters.next();
+                if letters.next().is_some() {
+                    return Err(SqlError::new(1210, "Incorrect arguments to ESCAPE"));
+                }
+                letter
+            }
+            _ => {
                 let mode = (self.names.variables)(LITERALS, "escape");
                 if mode.is_some() { None } else { Some('\\') }
             }

@@ -2,9 +2,8 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::catalog::unhex;
 use crate::errors::{Result, SqlError};
-use crate::parser::word;
+use crate::parser::{unhex, word};
 
 /// The tokens of a statement, read one after another.
 pub(super) struct Words {

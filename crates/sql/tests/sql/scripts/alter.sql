@@ -188,7 +188,7 @@ SELECT p, id, at > '2020-01-01', r, j FROM k;
 ALTER TABLE k MODIFY u TINYINT NOT NULL, MODIFY r INT;
 -- ERROR 1366 (HY000): Incorrect integer value: 'x2' for column 'r' at row 1
 ALTER TABLE k MODIFY r JSON;
--- ERROR 3140 (HY000): Invalid JSON text for column 'r' at row 1
+-- ERROR 3140 (22032): Invalid JSON text for column 'r' at row 1
 UPDATE k SET u = NULL;
 -- ok, 2 rows
 ALTER TABLE k MODIFY u INT NOT NULL;

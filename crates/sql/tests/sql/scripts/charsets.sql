@@ -96,7 +96,7 @@ select convert(null using latin1), convert(12 using ascii), convert(1.5 using la
 -- [convert(null using latin1), convert(12 using ascii), convert(1.5 using latin1), convert(date '2024-01-01' using latin1), hex(convert(12 using utf16))]
 -- NULL | 12 | 1.5 | 2024-01-01 | 00310032
 select cast('ä' as char character set latin1), hex(cast('ä' as char character set latin1)), hex(cast('ä' as char(1) character set latin1)), hex(cast('ä' as char ascii)), hex(cast('ä' as char unicode));
--- ERROR 1064 (42000): You have an error in your SQL syntax: sql parser error: Expected: ), found: character
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'CHAR(n) CHARACTER SET in a cast'
 select n'abc', N'ä', hex(n'ä');
 -- [N'abc', N'ä', hex(N'ä')]
 -- abc | ä | C3A4
@@ -159,9 +159,11 @@ select convert('ä' using 'latin1'), convert('ä' using `latin1`), convert('ä' 
 -- [convert('ä' using 'latin1'), convert('ä' using `latin1`), convert('ä' using LATIN1)]
 -- ä | ä | ä
 select char(228 using latin1), char(0xc3a4 using utf8mb4);
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'CHAR(... USING ...)'
+-- [char(228 using latin1), char(X'c3a4' using utf8mb4)]
+-- ä | ä
 select _latin1 b'11100100', hex(_latin1 0xe4), _latin1 0xe4;
--- ERROR 1064 (42000): You have an error in your SQL syntax: near 'B'11100100''
+-- [_latin1 B'11100100', hex(_latin1 X'e4'), _latin1 X'e4']
+-- ä | E4 | ä
 select length(_latin1 x''), _utf16 x'';
 -- [length(_latin1 X''), _utf16 X'']
 -- 0 | 

@@ -147,7 +147,7 @@ SELECT a FROM t ORDER BY NULL;
 SELECT a, COUNT(*) FROM t GROUP BY a ASC;
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'GROUP BY ... ASC'
 SELECT LEFT('abc', 2), RIGHT('abc', 2), REPLACE('abc', 'b', 'x'), INSERT('abc', 1, 1, 'z'), MOD(5, 3), TRUNCATE(1.55, 1), IF(1, 2, 3), CHAR(65 USING utf8mb4), VALUES(a) FROM t;
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'CHAR(... USING ...)'
+-- ERROR 1305 (42000): FUNCTION values does not exist
 ALTER TABLE t ADD COLUMN z INT AFTER a, DROP COLUMN f, ADD KEY zz (z), ENGINE = InnoDB;
 -- ok, 0 rows, 2 warnings
 ALTER TABLE t ORDER BY a;

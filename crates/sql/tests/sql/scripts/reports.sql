@@ -38,7 +38,7 @@ SELECT JSON_EXTRACT('[1,{"bb":1,"a":[2,"x"]}]', '$'), JSON_EXTRACT('1.5', '$[0]'
 -- [JSON_EXTRACT('[1,{"bb":1,"a":[2,"x"]}]', '$'), JSON_EXTRACT('1.5', '$[0]'), JSON_EXTRACT('{"a":{"b c":[7]}}', '$.a."b c"[0]'), JSON_EXTRACT('[1]', '$[1]')]
 -- [1, {"a": [2, "x"], "bb": 1}] | 1.5 | 7 | NULL
 SELECT JSON_EXTRACT('[1]', '$.');
--- ERROR 3143 (HY000): Invalid JSON path expression. The error is around character position 2.
+-- ERROR 3143 (42000): Invalid JSON path expression. The error is around character position 2.
 # Letters of SOUNDEX are all signs behind Latin-1's, and only ASCII has a capital form.
 SELECT SOUNDEX('éx'), SOUNDEX('🌊bc'), SOUNDEX('×b'), SOUNDEX('hello');
 -- [SOUNDEX('éx'), SOUNDEX('🌊bc'), SOUNDEX('×b'), SOUNDEX('hello')]
