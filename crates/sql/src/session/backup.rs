@@ -4,6 +4,12 @@
 //! The folder is on the server's machine. A backup copies everything, so the user must hold
 //! BACKUP_ADMIN or SUPER; SELECT on all tables is not enough. The backup belongs to no transaction:
 //! an open transaction of the session continues, and its uncommitted changes are not in the backup.
+//!
+//! The folder is private: its lock refuses a folder that others can read or write (PRIVATE-2), so
+//! nobody else can put a file or a link in the place of one that the backup writes. So files are
+//! created without O_EXCL, and a backup overwrites what an unfinished one has left. Folders above
+//! it may belong to others. Somebody who may rename these can exchange them after the path was
+//! checked; then the backup is written to a private folder elsewhere, or refused.
 
 use std::path::Path;
 
@@ -46,7 +52,8 @@ pub(super) fn back_up(
     if !Path::new(folder).is_absolute() {
         return Err(wrong(format!("{folder} is no absolute path")));
     }
-    // The backup checks and opens the resolved path, so links that change meanwhile have no effect.
+    // The check and the backup use the resolved path, so that a link in the given path that changes
+    // meanwhile has no effect.
     let folder = resolved(Path::new(folder));
     let root = instance.global("secure_file_priv");
     if root
