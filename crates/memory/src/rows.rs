@@ -397,9 +397,9 @@ impl Rows {
     }
 
     /// The page's bit is usually set already, so this loads the word, which other threads share,
-    /// instead of changing it. The fences order the change of the entry and this load, and on the
-    /// checkpoint's side the clearing of the bit and its load of the entry. So either this finds the
-    /// bit cleared, or the checkpoint finds the change (ROWS-3).
+    /// instead of changing it. A fence orders the change of the entry before this load. On the
+    /// checkpoint's side, another orders the clearing of the bit before the load of the entry. So
+    /// either this finds the bit cleared, or the checkpoint finds the change (ROWS-3).
     fn mark(&self, page: u64) {
         let partition = self.partition(page / PARTITION_PAGES).expect("a page that was taken");
         let page = page % PARTITION_PAGES;

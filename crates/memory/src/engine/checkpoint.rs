@@ -233,8 +233,8 @@ impl Inner {
         Ok(Some(PageFile { number, pages: written }))
     }
 
-    /// The entries of a page as a snapshot sees them ([`Inner::entry_at`]). Also returns whether the
-    /// next checkpoint must write the page again.
+    /// The entries of a page as a snapshot sees them ([`Inner::entry_at`]). Also returns whether
+    /// the next checkpoint must write the page again.
     fn page_at(&self, table: &Table, page: u64, at: &CheckpointSnapshot) -> (Vec<Word>, bool) {
         let (pin, mut again) = (self.store.pin(), false);
         let begin = page * PAGE_ENTRIES;
@@ -247,7 +247,8 @@ impl Inner {
     }
 
     /// An entry as the snapshot at `csn` sees it. The lock bit marks a deletion; a deletion up to
-    /// `watermark` is left out. Also returns whether the entry has a newer version or is a deletion.
+    /// `watermark` is left out. Also returns whether the entry has a newer version or is a
+    /// deletion.
     pub(super) fn entry_at(
         &self,
         table: &Table,

@@ -104,7 +104,7 @@ fn a_commit_that_frees_space_empties_a_full_disk() {
     }
 }
 
-/// The commit before it and the drop itself find a little room, so that no commit meets a full disk.
+/// The commit before it and the drop itself find a little room, so no commit meets a full disk.
 #[test]
 fn a_drop_that_finds_room_returns_the_space_of_a_nearly_full_disk() {
     for engine in ENGINES {

@@ -140,8 +140,8 @@ fn space_stays_bounded_while_rows_are_overwritten() {
 }
 
 /// `check` reads the whole checkpoint and the record of every row, and finds each flipped bit: of
-/// pages, of an index, of the manifest, and of a record in a kept segment, in a compacted segment or
-/// in the redo log.
+/// pages, of an index, of the manifest, and of a record in a kept segment, in a compacted segment
+/// or in the redo log.
 #[test]
 fn a_check_finds_every_flipped_bit() {
     const ROWS: u32 = 6000;

@@ -42,7 +42,7 @@ struct History {
 
 fn settings(seed: u64) -> Settings {
     // Every fourth history has transactions that spill.
-    let transaction_bytes_max = (seed % 4 == 0).then_some(1 << 10);
+    let transaction_bytes_max = seed.is_multiple_of(4).then_some(1 << 10);
     Settings { transaction_bytes_max, ..small() }
 }
 

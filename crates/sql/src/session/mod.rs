@@ -6,9 +6,10 @@
 //!
 //! A session is composed of owners. Each holds the state of one concern: `transactions` (with
 //! `savepoints` and the metadata locks, `metadata/lock_context`), `security_context`,
-//! `diagnostics`, `prepared/statements`, `plan_cache`, `suspension` and `status_variables`. An owner
-//! has no access to the session. Three modules need several owners at once: `compiled/compiler`, `ddl` and
-//! `variable_setter`. The session lends them the owners that they need.
+//! `diagnostics`, `prepared/statements`, `plan_cache`, `suspension` and `status_variables`. An
+//! owner has no access to the session. Three modules need several owners at once:
+//! `compiled/compiler`, `ddl` and `variable_setter`. The session lends them the owners that they
+//! need.
 
 mod admin_statements;
 mod backup;
