@@ -21,6 +21,7 @@ mod unicode;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::str::Chars;
 
 use serde::{Deserialize, Serialize};
 
@@ -313,18 +314,36 @@ impl Collation {
     #[must_use]
     pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
         let fold = |c: char| self.weight(c);
-        let text: Vec<u64> = text.chars().map(fold).collect();
-        let mut parts = Vec::new();
-        let mut chars = pattern.chars();
-        while let Some(c) = chars.next() {
-            parts.push(match c {
-                c if Some(c) == escape => PatternPart::Char(chars.next().map_or(fold(c), fold)),
+        let next_part = |pattern: &mut Chars<'_>| {
+            Some(match pattern.next()? {
+                c if Some(c) == escape => PatternPart::Char(pattern.next().map_or(fold(c), fold)),
                 '%' => PatternPart::Any,
                 '_' => PatternPart::One,
                 c => PatternPart::Char(fold(c)),
-            });
+            })
+        };
+        // Greedy matching that can go back to the last `%`, which is enough. It takes no memory,
+        // because texts and patterns may have many megabytes.
+        let (mut text, mut pattern) = (text.chars(), pattern.chars());
+        let mut back: Option<(Chars<'_>, Chars<'_>)> = None;
+        loop {
+            let part = next_part(&mut pattern);
+            if part == Some(PatternPart::Any) {
+                back = Some((text.clone(), pattern.clone()));
+                continue;
+            }
+            let matches = match (text.next(), part) {
+                (None, part) => return part.is_none(),
+                (Some(_), Some(PatternPart::One)) => true,
+                (Some(c), Some(PatternPart::Char(weight))) => weight == fold(c),
+                (Some(_), _) => false,
+            };
+            if !matches {
+                let Some((from, after)) = &mut back else { return false };
+                from.next();
+                (text, pattern) = (from.clone(), after.clone());
+            }
         }
-        like(&text, &parts)
     }
 }
 
@@ -333,34 +352,6 @@ enum PatternPart {
     Any,
     One,
     Char(u64),
-}
-
-/// Greedy matching that can go back to the last `%`, which is enough.
-fn like(text: &[u64], parts: &[PatternPart]) -> bool {
-    let (mut at, mut part) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while at < text.len() {
-        match parts.get(part) {
-            Some(PatternPart::Any) => {
-                back = Some((part, at));
-                part += 1;
-                continue;
-            }
-            Some(PatternPart::One) => {
-                (at, part) = (at + 1, part + 1);
-                continue;
-            }
-            Some(PatternPart::Char(c)) if *c == text[at] => {
-                (at, part) = (at + 1, part + 1);
-                continue;
-            }
-            _ => {}
-        }
-        let Some((any, from)) = back else { return false };
-        back = Some((any, from + 1));
-        (at, part) = (from + 1, any + 1);
-    }
-    parts[part..].iter().all(|part| *part == PatternPart::Any)
 }
 
 fn trim(text: &[u8]) -> &[u8] {

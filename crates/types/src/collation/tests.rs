@@ -95,6 +95,36 @@ fn the_algorithm_compares_as_mysql_does() {
     assert!(!Unicode0900AiCi.like("🍣", "🍺", None) && UnicodeCi.like("🍣", "🍺", None));
 }
 
+/// LIKE by its definition, with `|` as the escape.
+fn is_like(text: &[char], pattern: &[char]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        ['%', rest @ ..] => (0..=text.len()).any(|at| is_like(&text[at..], rest)),
+        ['_', rest @ ..] => !text.is_empty() && is_like(&text[1..], rest),
+        ['|', c, rest @ ..] | [c, rest @ ..] => {
+            text.first() == Some(c) && is_like(&text[1..], rest)
+        }
+    }
+}
+
+#[test]
+fn like_matches_by_its_definition() {
+    let of_length = |letters: &'static str, length: u32| {
+        let count = letters.chars().count();
+        (0..count.pow(length)).map(move |number| {
+            let digit = |at| number / count.pow(at) % count;
+            (0..length).filter_map(|at| letters.chars().nth(digit(at))).collect::<Vec<char>>()
+        })
+    };
+    for pattern in (0..=5).flat_map(|length| of_length("aé%_|", length)) {
+        let written: String = pattern.iter().collect();
+        for text in (0..=4).flat_map(|length| of_length("aé%", length)) {
+            let found = Collation::Bin.like(&text.iter().collect::<String>(), &written, Some('|'));
+            assert_eq!(found, is_like(&text, &pattern), "{text:?} {written}");
+        }
+    }
+}
+
 /// Texts of a few characters of many scripts, some with combining marks.
 fn texts() -> Vec<String> {
     let some = "aAáb zZßæ\u{301}\u{308}еёйΑἀσςかカがー가ᄀ漢丅🍣🍺-_%09\u{0}\u{FFFD}ﷺญเ\u{1F600}";
