@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::thread::blocking;
 
@@ -94,13 +96,55 @@ pub(super) struct TableLock {
     changed: Condvar,
 }
 
+type Locks = Mutex<HashMap<Name, Arc<TableLock>>>;
+
 /// The locks of tables, by name, so that a name can be locked before its table exists.
-#[derive(Default)]
 pub(super) struct MetadataLocks {
-    locks: Mutex<HashMap<Name, Arc<TableLock>>>,
+    locks: Arc<Locks>,
+    budget: Budget,
+}
+
+/// A statement that takes more locks than this is charged for them, and removes those from the
+/// table of locks that nobody uses when it releases them.
+const MANY: usize = 64;
+/// The memory of a lock, with its name.
+const LOCK_BYTES: usize = size_of::<TableLock>() + 512;
+
+/// Removes locks that no session holds and no compiled statement refers to.
+fn remove_unused(locks: &mut HashMap<Name, Arc<TableLock>>) {
+    locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+    locks.shrink_to(2 * locks.len());
+}
+
+/// The memory of many locks, while they are held.
+struct ManyLocks {
+    locks: Arc<Locks>,
+    _charge: Charge,
+}
+
+impl Drop for ManyLocks {
+    fn drop(&mut self) {
+        remove_unused(&mut self.locks.lock());
+    }
 }
 
 impl MetadataLocks {
+    pub(super) fn new(budget: &Budget) -> MetadataLocks {
+        MetadataLocks { locks: Arc::default(), budget: budget.clone() }
+    }
+
+    /// Charges for this many locks, if they are many.
+    ///
+    /// # Errors
+    /// 1041 if they do not fit the budget.
+    fn charge(&self, count: usize) -> Result<Option<ManyLocks>> {
+        if count <= MANY {
+            return Ok(None);
+        }
+        let _charge = self.budget.try_charge(Use::Connections, count * LOCK_BYTES)?;
+        Ok(Some(ManyLocks { locks: self.locks.clone(), _charge }))
+    }
+
     /// Makes all waiters check whether they must stop.
     pub(super) fn wake(&self) {
         for lock in self.locks.lock().values() {
@@ -123,7 +167,8 @@ impl MetadataLocks {
         // Keeps the strongest mode of each name, so that no session waits for itself.
         names.sort_by(|(a, one), (b, other)| a.cmp(b).then(other.cmp(one)));
         names.dedup_by(|(a, _), (b, _)| a == b);
-        let mut taken = HeldLocks { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
+        let many = self.charge(names.len())?;
+        let mut taken = HeldLocks { locks: Vec::new(), stripe, at_hand: SmallVec::new(), many };
         for (name, mode) in names {
             let before = held(&name);
             if before == Some(MetadataLockMode::Alone) {
@@ -170,8 +215,7 @@ impl MetadataLocks {
             return lock.clone();
         }
         if locks.len() >= 1024 && locks.len().is_power_of_two() {
-            // Removes locks that no session holds and no compiled statement refers to.
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            remove_unused(&mut locks);
         }
         let lock = Arc::new(TableLock::new(name.clone()));
         locks.insert(name.clone(), lock.clone());
@@ -398,6 +442,8 @@ pub(super) struct HeldLocks {
     stripe: usize,
     /// References to released locks, to be taken again. They lock nothing.
     at_hand: SmallVec<[Arc<TableLock>; AT_HAND]>,
+    /// If they are many. Dropped after the references to them.
+    many: Option<ManyLocks>,
 }
 
 impl Drop for HeldLocks {
@@ -408,12 +454,14 @@ impl Drop for HeldLocks {
 
 impl HeldLocks {
     fn clear(&mut self) {
+        let is_many = self.many.is_some();
         for (lock, mode) in self.locks.drain(..) {
             lock.unlock(mode, self.stripe);
-            if self.at_hand.len() < AT_HAND {
+            if self.at_hand.len() < AT_HAND && !is_many {
                 self.at_hand.push(lock);
             }
         }
+        self.many = None;
     }
 
     /// Records a lock that the caller has taken.

@@ -72,10 +72,32 @@ fn what_is_at_hand_is_not_locked() {
 
 #[test]
 fn one_name_has_one_lock() {
-    let locks = MetadataLocks::default();
+    let locks = MetadataLocks::new(&Budget::new(1 << 20));
     let name = |table: &str| ("db".to_owned(), table.to_owned());
     assert!(Arc::ptr_eq(&locks.of(&name("a")), &locks.of(&name("a"))));
     assert!(!Arc::ptr_eq(&locks.of(&name("a")), &locks.of(&name("b"))));
+}
+
+/// A statement may name any number of tables, whether they exist or not.
+#[test]
+fn many_locks_are_charged_while_they_are_held_and_then_removed() {
+    let budget = Budget::new(1 << 20);
+    let locks = MetadataLocks::new(&budget);
+    let names = |count: usize| {
+        let name = |number| ("db".to_owned(), format!("t{number}"));
+        (0..count).map(|number| (name(number), MetadataLockMode::Alone)).collect()
+    };
+    let take = |count| locks.take(names(count), 1, &WaitLimits::new(SOON, &NEVER), |_| None);
+    for _ in 0..2 {
+        let held = take(300).unwrap();
+        assert_eq!((locks.locks.lock().len(), budget.used()), (300, 300 * LOCK_BYTES));
+        drop(held);
+        assert_eq!((locks.locks.lock().len(), budget.used()), (0, 0));
+    }
+    assert_eq!(take(3000).map(drop).map_err(|error| error.code), Err(1041));
+    assert_eq!((locks.locks.lock().len(), budget.used()), (0, 0));
+    let few = take(3).unwrap();
+    assert_eq!((few.locks.len(), budget.used()), (3, 0));
 }
 
 #[test]
@@ -108,12 +130,12 @@ fn nobody_waits_for_itself() {
     let limits = WaitLimits::new(SOON, &NEVER);
     for (one, other) in [(Read, Write), (Write, Read), (Keep, Alone), (Alone, Keep), (Alone, Alone)]
     {
-        let locks = MetadataLocks::default();
+        let locks = MetadataLocks::new(&Budget::new(1 << 20));
         let names = vec![(name.clone(), one), (name.clone(), other)];
         let held = locks.take(names, 1, &limits, |_| None).unwrap();
         assert_eq!(held.mode(&name), Some(one.max(other)));
     }
-    let locks = MetadataLocks::default();
+    let locks = MetadataLocks::new(&Budget::new(1 << 20));
     let take = |mode, held: Option<&HeldLocks>| {
         let mode_held = |name: &Name| held.and_then(|held| held.mode(name));
         locks.take(vec![(name.clone(), mode)], 1, &WaitLimits::new(LATE, &NEVER), mode_held)
