@@ -17,7 +17,7 @@ use crate::api::Info;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, SYSTEM, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::executor::store;
-use crate::expression::{Buffer, Context, Expr, Step, compare, in_bytes, truth_of};
+use crate::expression::{Buffer, Context, Expr, Step, compare, in_bytes, is_document, truth_of};
 use crate::parser::path_of;
 use crate::planner::{Binder, Names, ScopeTable, bind_check, bind_default, table_scope};
 
@@ -245,9 +245,7 @@ impl<'a> Maker<'a> {
         let value = dated.as_ref().unwrap_or(&value);
         match def.ty.store_in(value, def.collation) {
             Ok(stored) => {
-                if self.rules.json
-                    && def.ty == ColumnType::Json
-                    && serde_json::from_str::<serde_json::Value>(&stored.to_text()).is_err()
+                if self.rules.json && def.ty == ColumnType::Json && !is_document(&stored.to_text())
                 {
                     return Err(SqlError::store(StoreError::Json, &def.name, "", row));
                 }

@@ -23,7 +23,7 @@ use crate::errors::Result;
 
 pub(crate) use charset::{Charset, charset_of, in_bytes, refuse_charset};
 pub(crate) use context::Context;
-pub(crate) use functions::{Patterns, Scalar};
+pub(crate) use functions::{Patterns, Scalar, is_document};
 pub(crate) use list::{List, RowParts, row_parts};
 pub(crate) use operands::{bits_of_value, compare, truth_of};
 pub(crate) use room::{Buffer, Room};

@@ -30,6 +30,7 @@ use numbers::{log_of_base, number_function};
 use strings::text_function;
 use times::date_function;
 
+pub(crate) use json::is_document;
 pub(in crate::expression) use patterns::MatchOptions;
 pub(crate) use patterns::Patterns;
 pub(crate) use scalar::Scalar;

@@ -103,6 +103,8 @@ fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
 impl Patterns {
     /// The most patterns that are kept: a column may have a different pattern in each row.
     const MOST: usize = 8;
+    /// The longest pattern, in bytes. To parse one takes some 200 bytes of memory for each.
+    const BYTES_MAX: usize = 32 << 10;
 
     /// The compiled form of a pattern.
     pub(in crate::expression) fn get(
@@ -110,6 +112,10 @@ impl Patterns {
         pattern: &str,
         options: MatchOptions,
     ) -> Result<Rc<Regex>> {
+        if pattern.len() > Patterns::BYTES_MAX {
+            let text = "The regular expression pattern exceeds limits on size or complexity.";
+            return Err(SqlError::new(3700, text));
+        }
         let mut made = self.0.borrow_mut();
         let known = made.iter().find(|(text, other, _)| text == pattern && *other == options);
         if let Some((_, _, regex)) = known {
@@ -144,6 +150,12 @@ mod tests {
         assert!(Rc::ptr_eq(&first, &get("^a", Collation::GeneralCi)));
         assert!(first.is_match("Abc") && !get("^a", Collation::Bin).is_match("Abc"));
         assert!(patterns.get("(", MatchOptions::of(Collation::Bin)).is_err());
+        let code = |pattern: &str| {
+            patterns.get(pattern, MatchOptions::of(Collation::Bin)).err().map(|e| e.code)
+        };
+        // The first compiles to more than a pattern may take.
+        assert_eq!(code(&"a".repeat(Patterns::BYTES_MAX)), Some(3685));
+        assert_eq!(code(&"a".repeat(Patterns::BYTES_MAX + 1)), Some(3700));
         for other in 0..2 * Patterns::MOST {
             assert!(get(&other.to_string(), Collation::Bin).is_match(&other.to_string()));
         }
