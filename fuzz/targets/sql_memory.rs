@@ -163,7 +163,7 @@ fn run_all(bytes: &[u8]) {
     }
 }
 
-/// Runs an input on a thread of its own, so that the next input finds none of its memory.
+/// Runs an input on a thread of its own, which frees its thread-local memory when it ends.
 fn run_apart(bytes: &[u8]) {
     std::thread::scope(|scope| {
         let thread = Builder::new().stack_size(STACK_BYTES);
