@@ -12,6 +12,9 @@
 //!   progress, the read fails, because the redo log may have overwritten the file. The released
 //!   segment has no live bytes, so the row's entry no longer has this place. The reader looks the
 //!   row up again and finds its present version or place.
+//! - **SEGMENT-5 (missing).** An opening succeeds without a segment that has live rows. Reads of
+//!   these rows fail, and name the segment. Checkpoints name the segment as long as the engine is
+//!   open, because their pages have places in it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -71,6 +74,8 @@ pub(crate) enum Home {
     Kept(u64),
     /// It was released.
     Released,
+    /// It has live rows, and the opening did not find it (SEGMENT-5).
+    Missing,
 }
 
 pub(crate) struct Segment {

@@ -1,5 +1,6 @@
 mod full_disk;
 mod histories;
+mod kept_segments;
 mod log_compaction;
 mod memory_engine;
 mod placements;

@@ -180,7 +180,14 @@ impl Inner {
                 && offset >= begin
                 && offset + len <= begin + read.len() as u64;
             if !has {
-                let source = self.segments.file(one.place.handle)?;
+                let source = match self.segments.file(one.place.handle) {
+                    // The file is lost. That is no reason to stop, as with a damaged record.
+                    Err(error) if error.kind() == ErrorKind::Corruption => {
+                        moved.push(None);
+                        continue;
+                    }
+                    source => source?,
+                };
                 let most = source.len()?.saturating_sub(offset);
                 read.resize(READ_BYTES.max(len).min(most) as usize, 0);
                 thread::blocking(|| source.read_at(offset, &mut read))?;

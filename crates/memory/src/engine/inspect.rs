@@ -74,6 +74,8 @@ impl Inner {
                 Home::Released => continue,
                 Home::Redo if live == 0 => continue,
                 Home::Redo => (SegmentHome::Log, None),
+                Home::Missing if live == 0 => continue,
+                Home::Missing => (SegmentHome::Missing, None),
                 // Its length is not known yet.
                 Home::Kept(0) => (SegmentHome::Kept, None),
                 Home::Kept(bytes) => (SegmentHome::Kept, Some(bytes)),

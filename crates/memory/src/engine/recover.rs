@@ -154,7 +154,9 @@ impl Inner {
         Ok(table)
     }
 
-    /// Makes the version of a row that was deleted, from its record.
+    /// Makes the version of a row that was deleted, from its record. If the record is lost, the
+    /// entry keeps its place, so that a read of the row reports the damage (LOG-READ-8 of
+    /// [`spillway_base::log_place`]).
     fn load_deletion(&self, table: &Arc<Table>, files: &TableFiles, slot: u64) -> Result<()> {
         let pin = self.store.pin();
         let mut entry = table.rows.lock(slot);
@@ -162,7 +164,10 @@ impl Inner {
             return Err(self.damaged(files, "a deletion is not at a place"));
         };
         let mut buffer = Vec::new();
-        let record = self.segments.read(place, true, &mut buffer)?.expect("it was waited for");
+        let record = match self.segments.read(place, true, &mut buffer) {
+            Err(error) if error.kind() == ErrorKind::Corruption => return Ok(()),
+            read => read?.expect("it was waited for"),
+        };
         self.load_key(table, record.key, Access::Blocking)?;
         let rid = table.index.get(record.key, &pin).filter(|rid| rid.slot() == slot);
         let Some(rid) = rid.filter(|_| record.value.is_none() && record.table == table.id) else {
@@ -186,25 +191,24 @@ impl Inner {
         Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
     }
 
-    /// After the log was replayed: sees that every segment with rows is there, and removes those
-    /// that nothing names.
+    /// After the log was replayed: notes which segments are there, and removes those that nothing
+    /// names.
     pub(super) fn settle(&self) -> Result<()> {
         for origin in self.segments.note_kept()? {
             self.segments.remove(origin)?;
         }
         for (handle, segment) in self.segments.iter() {
-            if segment.live() > 0 {
-                self.segments.file(handle)?;
+            let is_compacted = matches!(segment.origin, Origin::Compacted { .. });
+            if segment.live() == 0 && !is_compacted {
+                // If it is not there, the log may give its number to a new segment.
+                continue;
             }
-            if let Origin::Compacted { number } = segment.origin {
-                let file = self.disk.open(&self.dir.join(compacted_name(number)), OpenMode::Read);
-                match file {
-                    Ok(file) => segment.set_home(Home::Kept(file.len()?)),
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        segment.set_home(Home::Released);
-                    }
-                    Err(error) => return Err(error),
-                }
+            match self.segments.file(handle) {
+                Ok(file) if is_compacted => segment.set_home(Home::Kept(file.len()?)),
+                Ok(_) => {}
+                Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
+                Err(_) if segment.live() == 0 => segment.set_home(Home::Released),
+                Err(_) => segment.set_home(Home::Missing),
             }
         }
         for name in self.disk.list(&self.dir)? {

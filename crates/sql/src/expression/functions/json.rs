@@ -149,8 +149,8 @@ fn path_steps(path: &str) -> Result<Vec<PathStep>> {
     Ok(steps)
 }
 
-/// Whether a text is a JSON document. A document in memory may take a hundred times the memory of its
-/// text; the check takes none.
+/// Whether a text is a JSON document. A document in memory may take a hundred times the memory of
+/// its text; the check takes none.
 pub(crate) fn is_document(text: &str) -> bool {
     serde_json::from_str::<Valid>(text).is_ok()
 }
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Valid {
 struct Extract<'p>(&'p [PathStep]);
 
 impl Extract<'_> {
-    /// What is at the end, in a value that is neither an array nor an object.
+    /// Returns the value at the end, of a value that is neither an array nor an object.
     fn of_scalar(self, written: impl FnOnce() -> String) -> Option<String> {
         // A value that is no array is the only cell of one.
         self.0.iter().all(|step| *step == PathStep::Cell(0)).then(written)
