@@ -137,7 +137,7 @@ fn a_database_opens_without_a_kept_segment_and_reads_of_its_rows_report_it() {
         assert_eq!(missing.count(), usize::from(!lost_now.is_empty()));
         // Rows that are written again are there. The engine writes checkpoints, hands segments over
         // and compacts them, beside the lost one. Each round leaves a few rows to its segments.
-        let rounds = |key: u32| if key % 2 == 0 { key / 2 % 8 + 2 } else { 1 };
+        let rounds = |key: u32| if key.is_multiple_of(2) { key / 2 % 8 + 2 } else { 1 };
         for round in 2..10 {
             put(&db, table, (0..ROWS).filter(|key| rounds(*key) >= round), round as u8);
             db.flush().unwrap();
