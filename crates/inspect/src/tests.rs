@@ -285,6 +285,29 @@ fn json_of_very_many_slices_lists_each() {
     assert_eq!(told, slices);
 }
 
+/// Names cannot move the cursor of a terminal or add lines.
+#[test]
+fn text_has_no_control_characters_whatever_things_are_called() {
+    struct Wild;
+    impl Names for Wild {
+        fn table(&self, _: Table) -> String {
+            "t\u{1b}[2J\n\0\u{9b}forged".to_owned()
+        }
+
+        fn key(&self, _: Table, _: &[u8]) -> String {
+            "\rk\u{7f}".to_owned()
+        }
+    }
+    let inspection = inspection(30, 3, Some(2));
+    let lines = |names: &dyn Names, title: &str| {
+        let text =
+            Report { inspection: &inspection, memory: None, names, title }.written(Format::Text);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        text.lines().count()
+    };
+    assert_eq!(lines(&Wild, "./da\nta\u{1b}"), lines(&Numbered, "./data"));
+}
+
 #[test]
 fn text_and_json_tell_the_same_figures() {
     let inspection = inspection(30, 3, Some(2));

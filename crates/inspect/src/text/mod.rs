@@ -14,8 +14,24 @@ use crate::{Report, shortened};
 
 /// Writes a line. If the output fails, this line and all later ones are dropped; the owner of the
 /// output knows.
+/// Writes a line, perhaps after an empty one. Control characters in names are escaped, because a
+/// terminal would obey them, and a newline would forge a line.
 fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(out, "{text}");
+    let text = text.to_string();
+    let written = match text.strip_prefix('\n') {
+        Some(text) => {
+            let _ = writeln!(out);
+            text
+        }
+        None => &text,
+    };
+    for letter in written.chars() {
+        let _ = match letter.is_control() {
+            true => write!(out, "{}", letter.escape_default()),
+            false => write!(out, "{letter}"),
+        };
+    }
+    let _ = writeln!(out);
 }
 
 impl Report<'_> {

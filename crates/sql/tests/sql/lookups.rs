@@ -374,3 +374,50 @@ fn no_more_is_read_than_was_asked_for_times_four() {
         }
     }
 }
+
+/// The number of times that a block of the tables was looked for.
+fn block_reads(instance: &Instance) -> u64 {
+    let figures = instance.database().metrics();
+    let names = ["tiered_block_cache_hits_total", "tiered_block_cache_misses_total"];
+    let reads = figures.iter().filter(|figure| names.contains(&figure.name));
+    reads.map(|figure| figure.value as u64).sum()
+}
+
+/// A long list of IN is read by ranges as a short one is, and the reads grow with the list: there
+/// is no length from which the table is read in another way.
+#[test]
+fn the_reads_of_a_list_grow_with_its_length() {
+    const ROWS: usize = 40_000;
+    let disk = SimDisk::new(3);
+    let instance = open(&disk, true);
+    let mut session = session(&instance, 1);
+    let create = "CREATE TABLE w (id INT PRIMARY KEY, k INT, v INT, KEY k_1 (k)) ENGINE = TIERED";
+    run(&mut session, create).unwrap();
+    for from in (0..ROWS).step_by(1000) {
+        let rows: Vec<String> =
+            (from..from + 1000).map(|id| format!("({id}, {}, 1)", ROWS - id)).collect();
+        run(&mut session, &format!("INSERT INTO w VALUES {}", rows.join(", "))).unwrap();
+    }
+    instance.database().compact().unwrap();
+    for column in ["id", "k"] {
+        let list = |items: usize| {
+            let items: Vec<String> = (0..items).map(|item| (item * 2 + 1).to_string()).collect();
+            format!("SELECT SUM(v) FROM w WHERE {column} IN ({})", items.join(", "))
+        };
+        let access = |session: &mut Session, items| {
+            let plan = run(session, &format!("EXPLAIN {}", list(items))).unwrap();
+            // Table, type and key; the estimate of rows differs.
+            plan[0].split(' ').skip(2).take(5).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(access(&mut session, 20_000), access(&mut session, 100), "{column}");
+        let mut reads = |items: usize| {
+            let before = block_reads(&instance);
+            assert_eq!(run(&mut session, &list(items)).unwrap(), [items.min(ROWS / 2).to_string()]);
+            block_reads(&instance) - before
+        };
+        let [some, many, most] = [5_000, 10_000, 20_000].map(&mut reads);
+        let grows = |less: u64, more: u64| more <= 3 * less + 100;
+        assert!(grows(some, many) && grows(many, most), "{column}: {some}, {many}, {most}");
+        assert!(most <= 3 * 20_000, "{column}: {most}");
+    }
+}

@@ -1096,3 +1096,36 @@ fn a_wait_for_a_table_ends_with_its_client() {
     run(&mut one, "UNLOCK TABLES").unwrap();
     run(&mut two, "DROP TABLE t").unwrap();
 }
+
+/// A statement with an invalid name is refused at once, without a wait for locks. Changes of
+/// definitions in the same database by others go on meanwhile.
+#[test]
+fn a_bad_name_delays_no_change_of_definitions() {
+    const BAD: [(&str, u16); 7] = [
+        ("CREATE TABLE `` (a INT)", 1103),
+        ("DROP TABLE ``", 1103),
+        ("RENAME TABLE t TO ``", 1103),
+        ("RENAME TABLE `` TO u", 1103),
+        ("ALTER TABLE t RENAME TO `x `", 1103),
+        ("CREATE TABLE u (`` INT)", 1166),
+        ("CREATE INDEX `` ON t (id)", 1280),
+    ];
+    let instance = instance();
+    let mut first = session(&instance, 1);
+    run(&mut first, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    // A reader of the table makes statements wait that want it exclusively.
+    run(&mut first, "BEGIN; SELECT * FROM t").unwrap();
+    thread::together(2, |thread| {
+        let mut own = session(&instance, 10 + thread as u64);
+        // A statement that waited for itself would fail with 1205.
+        run(&mut own, "SET lock_wait_timeout = 20").unwrap();
+        for round in 0..30 {
+            if thread == 0 {
+                let (sql, number) = BAD[round % BAD.len()];
+                assert_eq!(code(&mut own, sql), number, "{sql}");
+            } else {
+                run(&mut own, "CREATE TABLE other (id INT); DROP TABLE other").unwrap();
+            }
+        }
+    });
+}
