@@ -180,7 +180,7 @@ fn a_crash_while_segments_are_handed_over_compacted_and_released_loses_nothing()
     assert_eq!(acknowledged as u64, STEPS);
     let operations = whole.operations();
     assert!(done.apart > STEPS / 4, "{done:?}");
-    assert!(done.kept_bytes > 48 << 10 && done.compacted_bytes > 0, "{done:?}");
+    assert!(done.kept_bytes > 32 << 10 && done.compacted_bytes > 0, "{done:?}");
     assert!(done.released > 10 && done.evicted > 50 && done.read_back > 10, "{done:?}");
     let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     let stride = if rounds.unwrap_or(1) > 1 { 1 } else { STRIDE };

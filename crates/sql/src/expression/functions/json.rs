@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Valid {
 struct Extract<'p>(&'p [PathStep]);
 
 impl Extract<'_> {
-    /// Returns the value at the end, of a value that is neither an array nor an object.
+    /// The text at the end, in a value that is neither an array nor an object.
     fn of_scalar(self, written: impl FnOnce() -> String) -> Option<String> {
         // A value that is no array is the only cell of one.
         self.0.iter().all(|step| *step == PathStep::Cell(0)).then(written)
