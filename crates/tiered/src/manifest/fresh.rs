@@ -55,7 +55,10 @@ impl Fresh {
                 at += bytes.len() as u64;
             }
             let current = disk.open(&pointer(dir), OpenMode::Create)?;
-            current.write_and_sync(0, text.as_bytes())?;
+            current.write_at(0, text.as_bytes())?;
+            // Of the whole file: a crash may have left a longer one of this name, and
+            // `write_and_sync` does not make it durable that the file was emptied.
+            current.sync()?;
             disk.sync_dir(dir)?;
             Ok(file)
         };
