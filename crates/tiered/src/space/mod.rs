@@ -57,6 +57,8 @@ struct SpaceState {
     /// Free slots below this address may have space although the map says that they have none
     /// (SPACE-6).
     unknown: SlotAddress,
+    /// The last number that a new file was given, also if the file could not be made.
+    last: u32,
 }
 
 /// A data file, and its folder.
@@ -125,9 +127,18 @@ impl SpaceManager {
         file_bytes: u64,
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
-        let mut state =
-            SpaceState { map: SlotMap::default(), files: BTreeMap::new(), unknown: PAST_ALL };
+        let mut state = SpaceState {
+            map: SlotMap::default(),
+            files: BTreeMap::new(),
+            unknown: PAST_ALL,
+            last: 0,
+        };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
+            if folders.len() > 1 {
+                // Otherwise a crash may bring a removed file back, after another folder was given a
+                // file of its number.
+                disk.sync_dir(dir)?;
+            }
             for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
                 let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
                 if let Some(other) = state.files.get(&number) {
@@ -277,8 +288,14 @@ impl SpaceManager {
                 self.state.lock().map.resize(number, grown, true);
             }
             None => {
-                // Unique over all folders: a number identifies a file.
-                let number = self.state.lock().files.keys().next_back().map_or(1, |last| last + 1);
+                // Unique over all folders: a number identifies a file. A file that could not be
+                // made keeps its number, because a crash may undo its removal.
+                let number = {
+                    let mut state = self.state.lock();
+                    let last = state.files.keys().next_back().map_or(0, |last| *last);
+                    state.last = last.max(state.last) + 1;
+                    state.last
+                };
                 let Folder { dir, class, .. } = &self.folders[folder];
                 let path = dir.join(file_name(number));
                 let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?, *class);
@@ -347,7 +364,7 @@ impl SpaceManager {
     /// released already (SPACE-7). Returns whether it has cut any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
-        let SpaceState { map, files, unknown } = &mut *self.state.lock();
+        let SpaceState { map, files, unknown, .. } = &mut *self.state.lock();
         let mut cut = false;
         for folder in 0..self.folders.len() {
             let of = |file: u32| files[&file].folder == folder;
@@ -400,7 +417,7 @@ impl SpaceManager {
         let mut spare = Vec::new();
         let mut left = most;
         {
-            let SpaceState { map, files, unknown } = &mut *self.state.lock();
+            let SpaceState { map, files, unknown, .. } = &mut *self.state.lock();
             for folder in 0..self.folders.len() {
                 let of = |file: u32| files[&file].folder == folder;
                 let (all, free) = map.totals(of);
@@ -443,7 +460,7 @@ impl SpaceManager {
     pub(crate) fn is_short(&self) -> bool {
         let is_short = |folder: usize| {
             let free = {
-                let SpaceState { map, files, unknown } = &*self.state.lock();
+                let SpaceState { map, files, unknown, .. } = &*self.state.lock();
                 let of = |file: u32| files[&file].folder == folder;
                 map.totals(of).1 + map.unknown(of, *unknown)
             };
