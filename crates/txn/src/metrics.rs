@@ -66,10 +66,11 @@ impl TransactionManager {
     }
 
     /// The metrics of installs, acknowledgements and visible commits.
-    fn commit_metrics(&self) -> [Metric; 8] {
+    fn commit_metrics(&self) -> [Metric; 10] {
         let (counts, snapshots) = (&self.0.pipeline.counts, &self.0.snapshots);
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
         let (ordered, stable) = (self.0.pipeline.last_ordered(), self.stable());
+        let [spilled, folded] = self.0.overlays.attached_and_folded();
         [
             counter(
                 "commits_total",
@@ -95,6 +96,16 @@ impl TransactionManager {
                 "commit_acknowledgements_total",
                 "Stage 4: times that the stable CSN moved on.",
                 load(&counts.acknowledgements),
+            ),
+            counter(
+                "spilled_commits_total",
+                "Commits with spilled writes, including those that the opening found.",
+                spilled as f64,
+            ),
+            counter(
+                "spilled_commits_folded_total",
+                "Of these, commits whose spilled writes have all been written to their tables.",
+                folded as f64,
             ),
             gauge("stable_csn", "The stable CSN.", stable.0 as f64),
             gauge(

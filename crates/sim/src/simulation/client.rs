@@ -38,6 +38,8 @@ pub struct Life {
     pub began: Duration,
     /// The observations so far. No client holds the lock across a scheduling point.
     pub seen: Mutex<Seen>,
+    /// Whether the life has ended, and the disk's capacity is the next one's.
+    pub over: spillway_base::lock::Mutex<bool>,
 }
 
 impl Life {
@@ -195,10 +197,16 @@ impl Client {
         let inner = db.begin(options);
         let mut run =
             Run { inner, options, floor, reads: Vec::new(), writes: BTreeMap::new(), failed: None };
-        for _ in 0..1 + self.rng.below(5) {
+        let operations = if self.frees() { 0 } else { 1 + self.rng.below(5) };
+        for _ in 0..operations {
             if run.failed.is_none() {
                 self.operation(&mut run);
             }
+        }
+        if operations == 0 {
+            let key = self.key();
+            let deleted = self.delete_range(&mut run, self.life.tables[key.0], (key.0, 0));
+            run.failed = deleted.err().map(|error| error.kind());
         }
         let mut txn = Txn {
             serializable: options.isolation == Isolation::Serializable,
@@ -209,6 +217,7 @@ impl Client {
         };
         if let Some(kind) = run.failed {
             drop(run.inner);
+            self.note_refusal(kind);
             return goes_on(kind);
         }
         (txn.reads, txn.writes) = (run.reads, run.writes);
@@ -217,6 +226,16 @@ impl Client {
             return true;
         }
         self.commit(run.inner, txn)
+    }
+
+    /// Whether to make room: some transactions do while the disk is full.
+    fn frees(&mut self) -> bool {
+        self.life.seen().is_full && self.rng.chance(1, 4)
+    }
+
+    fn note_refusal(&self, kind: ErrorKind) {
+        let mut seen = self.life.seen();
+        seen.refused_on_full_disk += u64::from(seen.is_full && kind == ErrorKind::DiskFull);
     }
 
     fn commit(&mut self, inner: Transaction, mut txn: Txn) -> bool {
@@ -238,12 +257,18 @@ impl Client {
         let goes_on = match outcome {
             Ok(csn) => {
                 txn.acknowledged = true;
+                let frees = !txn.writes.is_empty() && txn.writes.values().all(Option::is_none);
+                seen.freed_on_full_disk += u64::from(seen.is_full && frees);
                 if txn.durable && !txn.writes.is_empty() {
                     seen.acknowledged = seen.acknowledged.max(csn);
                 }
                 true
             }
-            Err(error) => goes_on(error.kind()),
+            Err(error) => {
+                let full = seen.is_full && error.kind() == ErrorKind::DiskFull;
+                seen.refused_on_full_disk += u64::from(full);
+                goes_on(error.kind())
+            }
         };
         seen.transactions.push(txn);
         goes_on

@@ -114,6 +114,12 @@ pub struct Seen {
     /// Backups: the number, the newest commit acknowledged before, and the last commit in the
     /// backup.
     pub backups: Vec<(u64, Csn, Csn)>,
+    /// Whether the disk is full for a while.
+    pub is_full: bool,
+    /// Transactions that were refused meanwhile because the disk was full.
+    pub refused_on_full_disk: u64,
+    /// Transactions that only deleted rows and were acknowledged meanwhile.
+    pub freed_on_full_disk: u64,
 }
 
 /// A model of one life's commits.

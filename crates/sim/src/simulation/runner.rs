@@ -1,6 +1,7 @@
 //! Runs one history in this process, or thousands in child processes, and shrinks a failing
 //! history.
 
+use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -99,6 +100,10 @@ fn one(wanted: &Wanted) -> Result<ExitCode, String> {
         ran.time,
         ran.trace
     );
+    let counted = world::COUNTED.iter().zip(done.counted);
+    let [refused, freed] = done.on_full_disk;
+    let counted: String = counted.map(|(name, sum)| format!("{name}={sum} ")).collect();
+    println!("{counted}refused_on_full_disk={refused} freed_on_full_disk={freed}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,6 +143,13 @@ fn reason(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Adds up the figures of a history's output: `name=figure`.
+fn add_figures(sums: &mut BTreeMap<String, u64>, text: &str) {
+    for (name, figure) in text.split_whitespace().filter_map(|word| word.split_once('=')) {
+        *sums.entry(name.to_owned()).or_default() += figure.parse::<u64>().unwrap_or(0);
+    }
+}
+
 /// Runs histories until all seeds have run, the time is over, or one fails.
 fn many(wanted: &Wanted) -> Result<ExitCode, String> {
     use std::sync::Mutex;
@@ -148,6 +160,7 @@ fn many(wanted: &Wanted) -> Result<ExitCode, String> {
     let (next, ran) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
     let failures: Mutex<Vec<Outcome>> = Mutex::default();
+    let sums: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let work = || -> Result<(), String> {
         while !stop.load(Ordering::Relaxed) && took().as_secs() < wanted.seconds {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -160,6 +173,7 @@ fn many(wanted: &Wanted) -> Result<ExitCode, String> {
                 outcome = replayed(outcome, &wanted.figures)?;
             }
             ran.fetch_add(1, Ordering::Relaxed);
+            add_figures(&mut *sums.lock().map_err(|error| error.to_string())?, &outcome.text);
             if outcome.failed {
                 let first = outcome.text.lines().find(|line| line.starts_with("FAILED"));
                 let line: String = first.unwrap_or("it crashed").chars().take(160).collect();
@@ -177,6 +191,8 @@ fn many(wanted: &Wanted) -> Result<ExitCode, String> {
     let (ran, took) = (ran.into_inner(), took());
     let rate = ran as f64 / took.as_secs_f64() * 3600.0;
     println!("{ran} histories in {took:?}: {rate:.0} in an hour");
+    let sums = sums.into_inner().map_err(|error| error.to_string())?;
+    sums.iter().for_each(|(name, sum)| println!("  {name}={sum}"));
     let failures = failures.into_inner().map_err(|error| error.to_string())?;
     let Some(first) = failures.into_iter().min_by_key(|outcome| outcome.seed) else {
         return Ok(ExitCode::SUCCESS);

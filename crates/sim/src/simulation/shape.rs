@@ -44,6 +44,11 @@ pub struct Shape {
     pub sql: u64,
     /// Which tables are in the memory engine, by bits; the others are in the tiered one.
     pub engines: u64,
+    /// Bytes of a transaction's writes that it keeps in memory, before it spills them; 0 for the
+    /// default, with which none does.
+    pub spill_bytes: u64,
+    /// Which tiers there are besides the data folder: see the constants.
+    pub tiers: u64,
 }
 
 /// Keys enough for deletions of ranges at once.
@@ -61,6 +66,8 @@ pub const FAIL: u64 = 8;
 pub const FULL: u64 = 16;
 /// Openings meet faults.
 pub const OPENING: u64 = 32;
+/// The disk is full for a part of a life.
+pub const LASTING: u64 = 64;
 
 /// Flushes run beside clients.
 pub const FLUSH: u64 = 1;
@@ -68,6 +75,15 @@ pub const FLUSH: u64 = 1;
 pub const COMPACT: u64 = 2;
 /// Backups do.
 pub const BACKUP: u64 = 4;
+/// Something else takes nearly all of the memory from time to time.
+pub const PRESSURE: u64 = 8;
+
+/// There is a faster device.
+pub const FAST: u64 = 1;
+/// There is a slower device.
+pub const SLOW: u64 = 2;
+/// Each opening draws whether it is given the other devices.
+pub const CHANGING: u64 = 4;
 
 impl Shape {
     /// The shape of the history of this seed.
@@ -94,11 +110,13 @@ impl Shape {
             sql: any(&[0, 0, 0, 1]),
             // From the seed alone, so that a shape with other engines is like this one otherwise.
             engines: [0, 0, 1, 2, 3, 3][(seed % 6) as usize],
+            spill_bytes: 0,
+            tiers: 0,
         };
         // Clients without SQL meet log care more often if operations of the disk take no time.
         let brief = Shape { operation_us: 0, serializable: 0, sql: 0, ..shape };
         match any(&[0, 0, 0, 1, 2, 3, 3]) {
-            0 => shape,
+            0 => shape.with_more_jobs(seed),
             // Long pauses: races of commits with `close`.
             1 => Shape {
                 lives: any(&[1, 2]),
@@ -141,6 +159,21 @@ impl Shape {
         }
     }
 
+    /// With jobs that few histories would have otherwise: evictions, spills, folds, moves between
+    /// devices, and a disk that stays full. They are drawn apart, so that the rest of a shape does
+    /// not depend on them.
+    fn with_more_jobs(self, seed: u64) -> Shape {
+        let mut rng = Rng::new(seed ^ 0x4A4F_4253);
+        let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
+        Shape {
+            beside: self.beside | any(&[0, 0, PRESSURE]),
+            spill_bytes: any(&[0, 0, 100, 1000]),
+            tiers: any(&[0, 0, SLOW | CHANGING, FAST | SLOW, 7]),
+            faults: self.faults | any(&[0, 0, 0, LASTING]),
+            ..self
+        }
+    }
+
     /// Accounts of SQL histories.
     #[must_use]
     pub fn accounts(&self) -> u64 {
@@ -159,7 +192,7 @@ impl Shape {
         Duration::from_micros(self.operation_us)
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 17] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 19] {
         [
             ("lives", &mut self.lives),
             ("clients", &mut self.clients),
@@ -178,6 +211,8 @@ impl Shape {
             ("care", &mut self.care),
             ("sql", &mut self.sql),
             ("engines", &mut self.engines),
+            ("spill_bytes", &mut self.spill_bytes),
+            ("tiers", &mut self.tiers),
         ]
     }
 
@@ -196,15 +231,15 @@ impl Shape {
     /// Shapes with one figure less each, those that leave out most first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Shape> {
-        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut all = Vec::new();
         let mut this = *self;
         let now = this.fields().map(|(_, value)| *value);
         for (at, least) in least.into_iter().enumerate() {
             let mut tries = vec![least, now[at] / 2, now[at].saturating_sub(1)];
-            if now[at] < 64 {
+            if now[at] < 128 {
                 // Of those that are bits.
-                tries.extend((0..6).map(|bit| now[at] & !(1 << bit)));
+                tries.extend((0..7).map(|bit| now[at] & !(1 << bit)));
             }
             tries.retain(|less| *less >= least && *less < now[at]);
             tries.dedup();

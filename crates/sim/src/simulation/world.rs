@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillway::backup::{Backup, BackupOptions, Repository};
-use spillway::{Csn, Database, Direction, Error, KeyRange, Settings, Table, TransactionOptions};
+use spillway::{
+    Csn, Database, DeviceClass, Direction, Error, KeyRange, Settings, Table, Tier,
+    TransactionOptions,
+};
+use spillway_base::budget::Use;
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::scheduler;
@@ -21,6 +25,23 @@ use super::sql::{self, Ledger};
 
 const FOLDER: &str = "/db";
 const BACKUPS: &str = "/backups";
+/// The devices of a history with tiers.
+const TIERS: [(u64, DeviceClass, &str); 2] =
+    [(shape::FAST, DeviceClass::Fast, "/fast"), (shape::SLOW, DeviceClass::Hdd, "/hdd")];
+/// The background work that is left after a flush and a compaction takes no longer.
+const QUIET: Duration = Duration::from_secs(2);
+/// The most bytes of a frame of these histories.
+const FRAME_BYTES: u64 = 64 << 10;
+/// More than the bytes of all records besides keys and values.
+const RECORD_BYTES: u64 = 16 << 10;
+/// Slots that are not full, or free and not given back yet.
+const SLOTS: u64 = 16;
+/// Manifests, checkpoints and the records of folders.
+const METADATA_BYTES: u64 = 256 << 10;
+/// Of the free memory, a charge that lasts leaves one part in this many.
+const LEFT_SHARE: usize = 8;
+/// Such a charge lasts less than this, in microseconds.
+const PRESSED_US: u64 = 50_000;
 /// Fewer than this many openings with faults precede an opening without.
 const OPENINGS_MAX: u64 = 4;
 
@@ -37,15 +58,43 @@ enum End {
     Quiet,
 }
 
+/// Metrics that a history adds up over its lives.
+pub const COUNTED: [&str; 9] = [
+    "memory_engine_checkpoints_total",
+    "memory_engine_compacted_bytes_total",
+    "memory_engine_evicted_total",
+    "memory_engine_log_reads_total",
+    "memory_engine_released_segments_total",
+    "spilled_commits_folded_total",
+    "spilled_commits_total",
+    "tiered_flushes_total",
+    "tiered_moved_bytes_total",
+];
+
 /// The figures of a history.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Done {
+    /// The metrics of [`COUNTED`].
+    pub counted: [u64; COUNTED.len()],
+    /// Commits that were refused while the disk stayed full, and commits that freed space then.
+    pub on_full_disk: [u64; 2],
     /// Commits that were acknowledged.
     pub commits: u64,
     /// Openings that succeeded.
     pub openings: u64,
     /// Operations of the disk.
     pub operations: u64,
+}
+
+impl Done {
+    /// Adds the metrics of a life.
+    fn note(&mut self, db: &Database) {
+        let metrics = db.metrics();
+        for (sum, name) in self.counted.iter_mut().zip(COUNTED) {
+            let found = metrics.iter().find(|metric| metric.name == name);
+            *sum += found.unwrap_or_else(|| fail(&format!("there is no {name}"))).value as u64;
+        }
+    }
 }
 
 struct World {
@@ -84,13 +133,20 @@ pub fn run(seed: u64, shape: Shape) -> Done {
         base: State::new(),
         ledger: Arc::default(),
     };
+    for (_, _, dir) in TIERS.iter().filter(|(bit, ..)| shape.tiers & bit != 0) {
+        let made = world.disk.create_dir_all(Path::new(dir));
+        made.unwrap_or_else(|error| fail(&format!("no folder of a tier: {error}")));
+    }
     let mut left = None;
     for _ in 0..shape.lives {
         let opened = world.open(left.take(), shape.faults & shape::OPENING != 0);
         left = Some(world.live(opened));
     }
-    let Opened { db, sql, .. } = world.open(left, false);
+    let Opened { db, tables, sql } = world.open(left, false);
     drop(sql);
+    if shape.sql == 0 {
+        world.check_bounds(&db, &tables);
+    }
     if let Err(error) = db.close() {
         fail(&format!("SIMULATION-9: the last close failed: {error}"));
     }
@@ -115,7 +171,22 @@ impl World {
         settings.log_segment_bytes = shape.segment_kib << 10;
         settings.log_bytes_max = (shape.segment_kib << 10) * (1 + self.rng.below(4));
         settings.slot_bytes = 16 << 10;
+        if shape.spill_bytes > 0 {
+            settings.transaction_bytes_max = Some(shape.spill_bytes as usize);
+        }
         settings
+    }
+
+    /// The tiers of the next opening. Data on a device that it is not given moves away.
+    fn tiers(&mut self) -> Vec<Tier> {
+        let changing = self.shape.tiers & shape::CHANGING != 0;
+        if changing && self.rng.chance(1, 2) {
+            return Vec::new();
+        }
+        let given = TIERS.iter().filter(|(bit, ..)| self.shape.tiers & bit != 0);
+        given
+            .map(|(_, class, dir)| Tier { class: *class, dir: dir.into(), compression: None })
+            .collect()
     }
 
     /// Opens the database, possibly with faults, while tasks of its last life still run. Then
@@ -130,7 +201,8 @@ impl World {
                 let number = self.disk.operations() + 1 + self.rng.below(40);
                 self.disk.fail_operation(number, planned.unwrap_or(Fault::Io));
             }
-            let settings = self.settings();
+            let mut settings = self.settings();
+            settings.tiers = self.tiers();
             match self.try_open(settings) {
                 Ok(opened) => {
                     self.disk.heal();
@@ -182,6 +254,31 @@ impl World {
         [Fault::Crash, Fault::Io, Fault::ShortWrite, Fault::Full][self.rng.below(4) as usize]
     }
 
+    /// SIMULATION-12: checks the space that a database takes once no client runs.
+    fn check_bounds(&self, db: &Database, tables: &[Table; TABLES]) {
+        let settle = || -> Result<u64, Error> {
+            for _ in 0..2 {
+                db.flush()?;
+                db.compact()?;
+                Clock::system().sleep(QUIET);
+            }
+            live_bytes(db, tables)
+        };
+        let live = settle().unwrap_or_else(|error| fail(&format!("SIMULATION-12: {error}")));
+        let (memory, limit) = (db.budget().used(), db.budget().limit());
+        let dirs = [FOLDER].into_iter().chain(TIERS.iter().map(|(.., dir)| *dir));
+        let used: u64 = dirs.map(|dir| self.disk.used_in(Path::new(dir))).sum();
+        event(|| format!("{live} live bytes, {used} on the disk, {memory} of memory of {limit}"));
+        let most = bytes_allowed(db.settings(), self.shape.lanes, live);
+        if used > most {
+            let files = self.disk.files();
+            fail(&format!("SIMULATION-12: {live} live bytes take {used}, over {most}: {files:?}"));
+        }
+        if memory > limit {
+            fail(&format!("SIMULATION-12: {memory} bytes of memory are charged, of {limit}"));
+        }
+    }
+
     fn judge(&mut self, opened: &Opened, left: Option<Left>) {
         let last = opened.db.recovered().last;
         let found = state(&opened.db, &opened.tables).unwrap_or_else(|error| {
@@ -192,6 +289,8 @@ impl World {
                 let _ = task.join();
             }
             let seen = std::mem::take(&mut *life.seen());
+            self.done.on_full_disk[0] += seen.refused_on_full_disk;
+            self.done.on_full_disk[1] += seen.freed_on_full_disk;
             self.done.commits +=
                 seen.transactions.iter().filter(|txn| txn.acknowledged).count() as u64;
             judge(&self.base, &seen, &found, last, clean);
@@ -286,6 +385,7 @@ impl World {
             ledger: self.ledger.clone(),
             began: Clock::system().now(),
             seen: Default::default(),
+            over: Default::default(),
         });
         let end = self.end();
         event(|| format!("a life that ends by {end:?}"));
@@ -331,8 +431,10 @@ impl World {
                 let _ = task.join();
             }
         }
+        self.done.note(&life.db);
         let db = life.db.clone();
         tasks.push(start("undertaker", move || drop(db.close())));
+        *life.over.lock() = true;
         self.disk.set_capacity(None);
         Left { life, tasks, clean }
     }
@@ -384,6 +486,15 @@ impl World {
                 }));
             }
         }
+        if self.shape.beside & shape::PRESSURE != 0 {
+            let (life, mut rng) = (life.clone(), Rng::new(self.rng.next_u64()));
+            tasks.push(start("pressure", move || press(&life.db, &mut rng)));
+        }
+        if self.shape.faults & shape::LASTING != 0 {
+            let (life, disk) = (life.clone(), self.disk.clone());
+            let mut rng = Rng::new(self.rng.next_u64());
+            tasks.push(start("filler", move || fill_disk(&life, &disk, &mut rng)));
+        }
         if self.shape.beside & shape::BACKUP != 0 {
             let (life, disk) = (life.clone(), self.disk.process());
             let mut rng = Rng::new(self.rng.next_u64());
@@ -406,6 +517,47 @@ fn pause(rng: &mut Rng) {
     } else {
         let most = [20_000, 1_000_000][rng.below(2) as usize];
         Clock::system().sleep(Duration::from_micros(rng.below(most)));
+    }
+}
+
+/// Takes memory from time to time, as other parts of a process do, so that rows and blocks are
+/// evicted: more than there is, which is refused, or nearly all, for a while.
+fn press(db: &Database, rng: &mut Rng) {
+    for _ in 0..2 + rng.below(8) {
+        pause(rng);
+        let limit = db.budget().limit();
+        drop(db.budget().try_charge(Use::Other, limit));
+        if rng.chance(1, 2) {
+            let free = limit.saturating_sub(db.budget().used());
+            let charge = db.budget().try_charge(Use::Other, free - free / LEFT_SHARE);
+            Clock::system().sleep(Duration::from_micros(rng.below(PRESSED_US)));
+            drop(charge);
+        }
+    }
+}
+
+/// Fills the disk for a while, once or twice in a life.
+fn fill_disk(life: &Life, disk: &SimDisk, rng: &mut Rng) {
+    let set = |full: bool, capacity: Option<u64>| {
+        let over = life.over.lock();
+        if !*over {
+            disk.set_capacity(capacity);
+            life.seen().is_full = full;
+        }
+        !*over
+    };
+    for _ in 0..1 + rng.below(2) {
+        pause(rng);
+        let capacity = disk.used() + (rng.below(4) << 13);
+        event(|| format!("the disk is full from {capacity} bytes on"));
+        if !set(true, Some(capacity)) {
+            return;
+        }
+        pause(rng);
+        event(|| "the disk has room again".to_owned());
+        if !set(false, None) {
+            return;
+        }
     }
 }
 
@@ -434,6 +586,37 @@ fn tables(db: &Database, shape: &Shape) -> Result<[Table; TABLES], Error> {
         tables.push(table);
     }
     Ok([tables[0], tables[1]])
+}
+
+/// The most space that a database with this many live bytes takes, once it is flushed and
+/// compacted. The terms follow from the settings. Each is a little generous, because files take
+/// whole pages.
+fn bytes_allowed(settings: &Settings, lanes: u64, live: u64) -> u64 {
+    // Of each lane: the segment that is written, one that is prepared, and one that may have become
+    // full since the cut. A frame that is larger than a segment makes a larger one. The reserve
+    // takes at most a segment.
+    let segment = settings.log_segment_bytes.max(FRAME_BYTES);
+    let log = settings.log_bytes_max + (3 * lanes + 1) * segment;
+    // Kept segments may take twice their live records, and as many bytes as the log; those without
+    // rows that wait for a checkpoint, a quarter of that.
+    let kept = (2 * (live + RECORD_BYTES) + settings.log_bytes_max) * 5 / 4;
+    // Extents may take twice the settled rows. The tables, the directory and the spilled writes
+    // have at least a slot each, and free slots are given back one after another.
+    let slots = 2 * live + SLOTS * settings.slot_bytes as u64;
+    log + kept + slots + METADATA_BYTES
+}
+
+/// Bytes of the keys and values of the tables.
+fn live_bytes(db: &Database, tables: &[Table; TABLES]) -> Result<u64, Error> {
+    let txn = db.begin(TransactionOptions::new().read_only(true));
+    let mut bytes = 0;
+    for table in tables {
+        let mut scan = txn.scan(*table, KeyRange::ALL, Direction::Forward)?;
+        while scan.advance()? {
+            bytes += (scan.key().len() + scan.value().len()) as u64;
+        }
+    }
+    Ok(bytes)
 }
 
 /// The contents of the tables.

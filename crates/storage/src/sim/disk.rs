@@ -126,6 +126,14 @@ impl SimDisk {
         self.0.lock().used()
     }
 
+    /// Space taken by the files in a folder and in the folders within, in bytes.
+    #[must_use]
+    pub fn used_in(&self, dir: &Path) -> u64 {
+        let state = self.0.lock();
+        let inside = state.names.iter().filter(|(path, _)| path.starts_with(dir));
+        inside.map(|(_, number)| state.inodes[number].space()).sum()
+    }
+
     /// Stops the machine now.
     pub fn crash(&self) {
         self.0.lock().crash();

@@ -90,6 +90,8 @@ pub(crate) struct Overlays {
     attached: AtomicUsize,
     /// Counts the changes of the list.
     changes: AtomicU64,
+    /// Counts the overlays that left the list because they were folded.
+    folded: AtomicU64,
     next_id: AtomicU64,
     /// Numbers of spills that nothing reads, whose rows are to be deleted.
     pub(crate) discarded: Mutex<Vec<u64>>,
@@ -103,6 +105,7 @@ impl Overlays {
             list: ArcSwap::default(),
             attached: AtomicUsize::new(0),
             changes: AtomicU64::new(0),
+            folded: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             discarded: Mutex::default(),
             created: Mutex::new(false),
@@ -122,6 +125,13 @@ impl Overlays {
     /// The number of overlays.
     pub(crate) fn count(&self) -> usize {
         self.attached.load(Ordering::Acquire)
+    }
+
+    /// How many overlays there have been since the opening, and how many of them were folded.
+    pub(crate) fn attached_and_folded(&self) -> [u64; 2] {
+        let folded = self.folded.load(Ordering::Relaxed);
+        // Each attached overlay is one change of the list, and each folded one another.
+        [self.changes().saturating_sub(folded), folded]
     }
 
     /// Whether a table has an overlay.
@@ -177,6 +187,7 @@ impl Overlays {
             list
         });
         self.changes.fetch_add(1, Ordering::AcqRel);
+        self.folded.fetch_add(1, Ordering::Relaxed);
         self.attached.fetch_sub(1, Ordering::AcqRel);
     }
 
