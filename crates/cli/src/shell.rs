@@ -163,3 +163,23 @@ fn read_loop(session: &mut Session, table: bool) -> Result<(), String> {
     }
     if statement.trim().is_empty() { Ok(()) } else { run_one(session, &statement, table) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal gets no control characters from names and values; other readers get values as
+    /// they are.
+    #[test]
+    fn a_terminal_gets_no_control_characters() {
+        let printer = |table| Printer { table, columns: Vec::new(), rows: Vec::new() };
+        let wild = "a\u{1b}[2J\0\n\u{9b}\u{7f}";
+        let shown = printer(true).shown(wild);
+        assert!(!shown.contains(char::is_control), "{shown:?}");
+        assert!(shown.starts_with("a\\x1B[2J"), "{shown}");
+        assert_eq!(printer(false).shown(wild), wild);
+        let mut printer = printer(true);
+        printer.row(&[ValueRef::Text(wild), ValueRef::Bytes(wild.as_bytes())]).unwrap();
+        assert!(printer.rows[0].iter().all(|cell| !cell.contains(char::is_control)));
+    }
+}

@@ -31,10 +31,16 @@ struct Serving {
 
 impl Serving {
     fn start(data: &Path, more: &[&str]) -> Serving {
+        Serving::start_logging(data, more, Stdio::inherit())
+    }
+
+    /// Starts a server that writes its log to `log`.
+    fn start_logging(data: &Path, more: &[&str], log: impl Into<Stdio>) -> Serving {
         let mut child = Command::new(SPILLWAY)
             .args(["serve", "--port", "0", "--data", data.to_str().unwrap()])
             .args(more)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -62,17 +68,30 @@ impl Serving {
     }
 
     fn client(&self) -> Client {
+        let (client, answer) = self.log_in("root", b"");
+        assert_eq!(answer[0], 0);
+        client
+    }
+
+    /// A client that has tried to log in, and the server's answer.
+    fn log_in(&self, user: &str, proof: &[u8]) -> (Client, Vec<u8>) {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut client = Client(stream);
         assert_eq!(client.packet().unwrap()[0], 10);
-        // PROTOCOL_41 and SECURE_CONNECTION.
-        let mut hello = (1_u32 << 9 | 1 << 15).to_le_bytes().to_vec();
+        // PROTOCOL_41, SECURE_CONNECTION and PLUGIN_AUTH.
+        let mut hello = (1_u32 << 9 | 1 << 15 | 1 << 19).to_le_bytes().to_vec();
         hello.extend_from_slice(&[0; 28]);
-        hello.extend_from_slice(b"root\0\0");
+        let plugin = b"mysql_native_password\0";
+        hello.extend([user.as_bytes(), &[0, proof.len() as u8], proof, plugin].concat());
         client.send(1, &hello);
-        assert_eq!(client.packet().unwrap()[0], 0);
-        client
+        let mut answer = client.packet().unwrap();
+        if answer[0] == 0xFE {
+            // The server asks for another plugin.
+            client.send(3, proof);
+            answer = client.packet().unwrap();
+        }
+        (client, answer)
     }
 
     /// Asks it to stop, and waits until it has; returns whether it stopped cleanly.
@@ -122,6 +141,35 @@ impl Client {
 fn measure<'a, A: Args>(args: impl Iterator<Item = &'a str>) -> A {
     let command = A::augment_args(clap::Command::new("measure").no_binary_name(true));
     A::from_arg_matches(&command.get_matches_from(args)).unwrap()
+}
+
+/// The log has a line for each failed login, with the name and the address that the client gave. No
+/// name can forge a line or reach the terminal of an administrator, and no password is logged.
+#[test]
+fn the_log_has_a_line_for_each_failed_login() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let data = folder.path().join("data");
+    let log = std::fs::File::create(&path).unwrap();
+    let serving = Serving::start_logging(&data, &[], log);
+    let mut root = serving.client();
+    root.run("CREATE USER guessed IDENTIFIED BY 'secret'");
+    let wild = "x\u{1b}[2J\nAccess denied for user 'forged'";
+    for user in ["guessed", "nobody", wild] {
+        let (_, answer) = serving.log_in(user, &[b'P'; 20]);
+        assert_eq!(answer[..3], [0xFF, 0x15, 0x04], "{user:?} gets 1045");
+    }
+    // Nor does a login that succeeds.
+    drop(serving.client());
+    assert!(serving.stop());
+    let log = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("Access denied")).collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    for (line, user) in lines.iter().zip(["guessed", "nobody", "x\\x1B[2J\\nAccess denied"]) {
+        let from = format!("Access denied for user '{user}");
+        assert!(line.contains(&from) && line.contains("'@'127.0.0.1'"), "{line}");
+        assert!(!line.contains("PPPP") && !line.contains("secret"), "{line}");
+    }
 }
 
 #[test]
