@@ -257,7 +257,7 @@ impl Run {
     /// Ends all transactions and endless statements. Then every answer comes, and every connection
     /// ends.
     fn end(mut self) {
-        for client in self.clients.iter_mut().flatten() {
+        for client in self.clients.iter_mut().flatten().filter(|client| !client.is_closed) {
             client.send(&query("COMMIT"), &[Soon]);
             client.send(&query("SELECT RELEASE_ALL_LOCKS()"), &[Soon]);
         }
