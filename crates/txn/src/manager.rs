@@ -294,8 +294,10 @@ impl TransactionManager {
             shared.engines.iter().for_each(|engine| engine.give_space());
         }
         // This comes after the cut, which may have left a file to reuse. A full disk is no error
-        // here: a commit that finds no room reports that itself.
-        let prepared = match shared.pipeline.prepare() {
+        // here: a commit that finds no room reports that itself. The log does not take the space
+        // that an engine was given.
+        let prepared = if meets_full_disk { Ok(()) } else { shared.pipeline.prepare() };
+        let prepared = match prepared {
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(()),
             prepared => prepared,
         };

@@ -27,7 +27,7 @@ use crate::index::NodeMemory;
 use crate::index_file::IndexReader;
 use crate::index_load::IndexLoad;
 use crate::log_reads::LogReads;
-use crate::manifest::{INDEX, Manifest, ROWS, TableFiles, file_name};
+use crate::manifest::{INDEX, Manifest, PAGES, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
 use crate::segments::{CompactedFiles, Home, Origin, Segments};
 use crate::slab::Slabs;
@@ -191,8 +191,8 @@ impl Inner {
         Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
     }
 
-    /// After the log was replayed: notes which segments are there, and removes those that nothing
-    /// names.
+    /// After the log was replayed: notes which segments are there, and removes segments and files
+    /// of checkpoints that nothing names.
     pub(super) fn settle(&self) -> Result<()> {
         for origin in self.segments.note_kept()? {
             self.segments.remove(origin)?;
@@ -211,10 +211,18 @@ impl Inner {
                 Err(_) => segment.set_home(Home::Missing),
             }
         }
+        let mut named: Vec<u64> = self.checkpoints.last().file_numbers().collect();
+        named.sort_unstable();
         for name in self.disk.list(&self.dir)? {
-            let Some(number) = name.strip_suffix(".rows") else { continue };
+            let Some((number, kind)) = name.split_once('.') else { continue };
             let Ok(number) = u64::from_str_radix(number, 16) else { continue };
-            if self.segments.find(Origin::Compacted { number }).is_none() {
+            let is_orphan = match kind {
+                ROWS => self.segments.find(Origin::Compacted { number }).is_none(),
+                // A checkpoint that a crash ended.
+                PAGES | INDEX => named.binary_search(&number).is_err(),
+                _ => false,
+            };
+            if is_orphan {
                 self.disk.remove(&self.dir.join(name))?;
             }
         }
