@@ -106,58 +106,22 @@ fn join(rows: u32) -> String {
 const ENDLESS: &str = "SELECT COUNT(*) FROM test.n a, test.n b, test.n c, test.n d \
                        WHERE a.id + b.id + c.id + d.id = -1";
 
-#[derive(Clone, Copy, Debug)]
-enum Action {
-    Short,
-    Ping,
-    Point,
-    Pipelined,
-    Part,
-    Long,
-    Sleep,
-    Endless,
-    Commit,
-    Begin,
-    End,
-    Row,
-    Lock,
-    Unlock,
-    KillQuery,
-    Kill,
-    Quit,
-    HalfClose,
-    Drop,
-    Pause,
-    Await,
-    AwaitAll,
+macro_rules! actions {
+    ($($action:ident)*) => {
+        #[derive(Clone, Copy, Debug)]
+        enum Action {
+            $($action),*
+        }
+        const ACTIONS: &[Action] = &[$(Action::$action),*];
+    };
+}
+
+actions! {
+    Short Ping Point Pipelined Part Long Sleep Endless Commit Begin End Row Lock Unlock KillQuery Kill
+    Quit HalfClose Drop Pause Await AwaitAll
 }
 
 use Action::*;
-
-const ACTIONS: [Action; 22] = [
-    Short,
-    Ping,
-    Point,
-    Pipelined,
-    Part,
-    Long,
-    Sleep,
-    Endless,
-    Commit,
-    Begin,
-    End,
-    Action::Row,
-    Lock,
-    Unlock,
-    KillQuery,
-    Kill,
-    Quit,
-    HalfClose,
-    Drop,
-    Pause,
-    Await,
-    AwaitAll,
-];
 
 #[derive(Debug)]
 struct Step {

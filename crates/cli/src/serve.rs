@@ -103,7 +103,8 @@ pub(crate) struct ServeArgs {
     compaction_order: Vec<CompactionKind>,
     /// A compaction removes deleted rows once 2 MB have this many. A lower number frees space
     /// sooner and writes more
-    #[arg(help_heading = EXPERT, long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = EXPERT, long, value_name = "ROWS", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,
     /// Do every merge a second time by a different method, and compare the results.
     /// `tiered_checked_merges_total` counts merges that agree, and `tiered_refused_merges_total`

@@ -9,7 +9,7 @@ use spillway_base::batch::{Op, WriteBatch, read_row_record, seal_rows};
 use spillway_base::budget::Budget;
 use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
-use spillway_base::engine::{Access, Engine, Horizon};
+use spillway_base::engine::{Access, Engine};
 use spillway_base::managed::ManagedEngine;
 use spillway_base::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
 use spillway_storage::plog::KeptFiles;
@@ -20,6 +20,7 @@ use crate::engine::{MemoryEngine, MemorySettings, verify};
 use crate::index_file::{IndexFile, IndexReader, IndexWriter};
 use crate::inspect::inspect_folder;
 use crate::manifest::{INDEX, Manifest, PAGES, PageFile, ROWS, TableFiles, file_name};
+use crate::pins::FixedHorizon;
 use crate::rid::Rid;
 use crate::rows::PAGE_ENTRIES;
 use crate::segments::Origin;
@@ -230,22 +231,6 @@ pub fn index(bytes: &[u8]) {
     assert!(!changes.are_none() || found.is_ok_and(|found| found == keys));
 }
 
-/// The horizon of an engine without commits after its checkpoint.
-struct At(Csn);
-
-impl Horizon for At {
-    fn stable(&self) -> Csn {
-        self.0
-    }
-    fn installed(&self) -> Csn {
-        self.0
-    }
-    fn live_snapshots(&self, out: &mut Vec<Csn>) {
-        out.clear();
-        out.push(self.0);
-    }
-}
-
 const DIR: &str = "/memory";
 const LOG: &str = "/log";
 const TABLE: u32 = 3;
@@ -369,7 +354,8 @@ pub fn folder(bytes: &[u8]) {
         assert_eq!((verified.tables, verified.rows), (1, folder.rows.len() as u64));
     }
     let settings = MemorySettings { space_max: 1.2, space_rest: 0, ..MemorySettings::default() };
-    let (dir, horizon, budget) = (Path::new(DIR), Arc::new(At(CSN)), Budget::new(64 << 20));
+    let (dir, horizon, budget) =
+        (Path::new(DIR), Arc::new(FixedHorizon(CSN)), Budget::new(64 << 20));
     let opened = MemoryEngine::open(disk, dir, settings, log, horizon, budget);
     assert!(!sound || opened.is_ok(), "{:?}", opened.err());
     let Ok(engine) = opened else { return };

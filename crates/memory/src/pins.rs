@@ -31,6 +31,23 @@ use spillway_reclaim::epochs::stripe;
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 const NONE: u64 = u64::MAX;
 
+/// The horizon of an engine without readers and new commits: all commits are stable, and snapshots
+/// are at this CSN.
+pub(crate) struct FixedHorizon(pub(crate) Csn);
+
+impl Horizon for FixedHorizon {
+    fn stable(&self) -> Csn {
+        self.0
+    }
+    fn installed(&self) -> Csn {
+        self.0
+    }
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        out.clear();
+        out.push(self.0);
+    }
+}
+
 #[repr(align(128))]
 struct PinShard {
     pinned: Mutex<BTreeMap<Csn, usize>>,

@@ -487,9 +487,9 @@ fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
 }
 
 /// Decision 007: several threads write several times the budget while others read, and no write
-/// fails. All memory stays within the budget, and memtables stay within a quarter of it, plus one
-/// batch and one step of the arenas for each writer. Flushed memtables that only a reader still
-/// holds take at most another quarter: the system may stop a reader for any time.
+/// fails. The budget is not exceeded. Memtables take at most a quarter of it, plus one batch and
+/// one step of the arenas for each writer. Flushed memtables that only a reader still holds take at
+/// most another quarter: the system may stop a reader for any time.
 #[test]
 fn d7_no_write_load_takes_more_memory_than_the_budget() {
     let settings = Settings {

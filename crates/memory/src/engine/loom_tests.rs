@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
-use spillway_base::engine::{Access, Found, Horizon};
+use spillway_base::engine::{Access, Found};
 use spillway_base::sync::atomic::{AtomicBool, Ordering};
 use spillway_base::sync::{Arc as LoomArc, model, thread};
 use spillway_base::{Csn, EngineKind, TableId};
@@ -14,26 +14,11 @@ use spillway_storage::sim::SimDisk;
 
 use super::inner::{Inner, MemoryEngine, MemorySettings};
 use super::unplaced::{RING, Versions};
+use crate::pins::FixedHorizon;
 use crate::rid::Rid;
 use crate::store::VersionRef;
 use crate::table::Table;
 use crate::version::{Content, Fields, InBatch, Place, Target, Word};
-
-/// Commits up to this CSN are stable, and no snapshot is older.
-struct StableAt(Csn);
-
-impl Horizon for StableAt {
-    fn stable(&self) -> Csn {
-        self.0
-    }
-    fn installed(&self) -> Csn {
-        self.0
-    }
-    fn live_snapshots(&self, out: &mut Vec<Csn>) {
-        out.clear();
-        out.push(self.0);
-    }
-}
 
 struct World {
     inner: Arc<Inner>,
@@ -54,7 +39,7 @@ fn world_at(row: bool, stable: Csn) -> LoomArc<World> {
         Path::new("/m"),
         MemorySettings::default(),
         Arc::new(KeptFiles::new(disk, Path::new("/l"))),
-        Arc::new(StableAt(stable)),
+        Arc::new(FixedHorizon(stable)),
         Budget::new(1 << 20),
     );
     let inner = engine.unwrap().0;
@@ -232,24 +217,25 @@ fn loom_a_reader_of_a_removed_row_does_not_find_the_next_row_of_its_slot() {
     assert!(USED_AGAIN.load(std::sync::atomic::Ordering::Relaxed));
 }
 
+/// Two threads: one evicts the row, and the other updates it at CSN 2.
+fn evict_and_update(world: &LoomArc<World>) -> [thread::JoinHandle<()>; 2] {
+    let (evictor, writer) = (world.clone(), world.clone());
+    let evict = thread::spawn(move || {
+        spillway_reclaim::epochs::go_by(1);
+        evictor.evict();
+    });
+    [evict, thread::spawn(move || writer.put(2, Some(b"2")))]
+}
+
 #[test]
 fn loom_an_update_and_a_read_beside_eviction() {
     model(2, || {
         let world = world(true);
-        let (evictor, writer) = (world.clone(), world.clone());
-        let evictor = thread::spawn(move || {
-            spillway_reclaim::epochs::go_by(1);
-            evictor.evict();
-        });
-        let writer = thread::spawn(move || {
-            spillway_reclaim::epochs::go_by(0);
-            writer.put(2, Some(b"2"));
-        });
+        let others = evict_and_update(&world);
         let one = |csn: u64, value: &[u8]| (Found::Value(Csn(csn)), value.to_vec());
         let got = world.get();
         assert!(got.is_none_or(|got| got == one(1, b"1") || got == one(2, b"2")));
-        evictor.join().unwrap();
-        writer.join().unwrap();
+        others.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(world.get().is_none_or(|got| got == one(2, b"2")));
     });
 }
@@ -261,15 +247,7 @@ fn loom_a_checkpoint_beside_an_update_and_an_eviction() {
     model(2, || {
         let world = world_at(true, Csn(1));
         let slot = world.slot(b"k").unwrap();
-        let (evictor, writer) = (world.clone(), world.clone());
-        let evictor = thread::spawn(move || {
-            spillway_reclaim::epochs::go_by(1);
-            evictor.evict();
-        });
-        let writer = thread::spawn(move || {
-            spillway_reclaim::epochs::go_by(0);
-            writer.put(2, Some(b"2"));
-        });
+        let others = evict_and_update(&world);
         assert!(world.table.rows.take_mark(0));
         let pin = world.inner.store.pin();
         let (word, newer) = world.inner.entry_at(&world.table, slot, Csn(1), Csn(1), &pin);
@@ -278,8 +256,7 @@ fn loom_a_checkpoint_beside_an_update_and_an_eviction() {
             world.table.rows.mark_again(0);
         }
         assert_eq!(word, Word::place(world.place(1)));
-        evictor.join().unwrap();
-        writer.join().unwrap();
+        others.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(world.table.rows.take_mark(0), "the next checkpoint writes the page");
     });
 }

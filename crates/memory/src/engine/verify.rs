@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
-use spillway_base::engine::{Access, Horizon};
+use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, Error, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
@@ -14,6 +14,7 @@ use super::inner::{Inner, MemoryEngine, MemorySettings};
 use super::read::Seen;
 use crate::index::Entries;
 use crate::manifest::NAME;
+use crate::pins::FixedHorizon;
 use crate::table::Table;
 
 /// Keys that are verified under one pin.
@@ -32,22 +33,6 @@ pub struct MemoryVerified {
     pub findings: Vec<Error>,
 }
 
-/// The horizon of a closed database: there are no readers and no commits.
-struct Closed;
-
-impl Horizon for Closed {
-    fn stable(&self) -> Csn {
-        Csn::ZERO
-    }
-    fn installed(&self) -> Csn {
-        Csn::ZERO
-    }
-    fn live_snapshots(&self, out: &mut Vec<Csn>) {
-        out.clear();
-        out.push(Csn::ZERO);
-    }
-}
-
 /// Reads the last checkpoint and the record of every row in it.
 ///
 /// # Errors
@@ -62,7 +47,14 @@ pub fn verify(
         return Ok(report);
     }
     let (settings, budget) = (MemorySettings::default(), Budget::new(usize::MAX / 16));
-    let opened = MemoryEngine::open(disk.clone(), dir, settings, log, Arc::new(Closed), budget);
+    let opened = MemoryEngine::open(
+        disk.clone(),
+        dir,
+        settings,
+        log,
+        Arc::new(FixedHorizon(Csn::ZERO)),
+        budget,
+    );
     let engine = match opened {
         Ok(engine) => engine.0,
         Err(error) => {

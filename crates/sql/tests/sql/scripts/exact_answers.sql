@@ -1,4 +1,5 @@
-# Answers that MySQL gives to a word: exact comparisons, match types, sequences of RAND, and character sets of casts.
+# Answers that are MySQL's to a word: exact comparisons, match types, sequences of RAND, and
+# character sets of casts.
 CREATE TABLE t (id INT PRIMARY KEY, e ENUM(0x61, b'01100010', 'c'), s SET(0x61, 'b'));
 -- ok, 0 rows
 INSERT INTO t VALUES (1, 'a', 'a,b'), (2, 'b', 'b'), (3, 'c', '');
