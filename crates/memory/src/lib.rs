@@ -4,6 +4,7 @@
 //! Modules, the lowest first:
 //!
 //! - `rid`: record ids;
+//! - `large_pages`: large pages of the system;
 //! - `slab`: the allocator of versions and index nodes, in pages that are charged to the budget;
 //! - `index`: ordered maps from keys to record ids;
 //! - `index_file`: the file of an index in a checkpoint;
@@ -28,6 +29,8 @@ pub mod index;
 mod index_file;
 mod index_load;
 mod inspect;
+#[cfg_attr(loom, allow(dead_code))] // Loom models have no mapped memory.
+mod large_pages;
 mod log_reads;
 mod manifest;
 mod pins;

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code)] // A leaf: words in mapped memory.
 
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 #[cfg(not(loom))]
@@ -26,6 +27,7 @@ use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::sync::hint;
 use spillway_reclaim::epochs::stripe;
 
+use crate::large_pages::{self, LARGE_PAGE_BYTES};
 use crate::rid::Rid;
 use crate::version::Word;
 
@@ -39,6 +41,8 @@ const PARTITION_BITS: u32 = 20;
 const PARTITION_BITS: u32 = 9;
 const PARTITION_ENTRIES: u64 = 1 << PARTITION_BITS;
 const PARTITION_PAGES: u64 = PARTITION_ENTRIES / PAGE_ENTRIES;
+/// Entries of a large page of the system.
+const LARGE_PAGE_ENTRIES: u64 = LARGE_PAGE_BYTES as u64 / 8;
 /// Partitions of a directory's second level.
 const DIRECTORY: usize = 256;
 /// Lists of free slots; several, so that threads rarely contend for one.
@@ -56,6 +60,9 @@ struct Partition {
     /// Never shrinks; unmapped with the partition.
     #[cfg(not(loom))]
     memory: MmapMut,
+    /// The offset of the first entry, which begins at a multiple of a large page's size.
+    #[cfg(not(loom))]
+    begin: usize,
     #[cfg(loom)]
     entries: Box<[RowEntry]>,
     /// One bit for each page.
@@ -77,20 +84,22 @@ impl Partition {
     #[cfg(not(loom))]
     fn map() -> Partition {
         let mut options = MmapOptions::new();
-        let options = options.len(PARTITION_ENTRIES as usize * 8).no_reserve_swap();
+        let bytes = PARTITION_ENTRIES as usize * 8 + LARGE_PAGE_BYTES;
+        let options = options.len(bytes).no_reserve_swap();
         let memory = options.map_anon().unwrap_or_else(|_| {
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; PAGE_BYTES]>())
         });
+        let begin = memory.as_ptr().align_offset(LARGE_PAGE_BYTES);
         let dirty = (0..PARTITION_PAGES / 64).map(|_| AtomicU64::new(0)).collect();
-        Partition { memory, dirty }
+        Partition { memory, begin, dirty }
     }
 
     #[cfg(not(loom))]
     fn entry(&self, at: u64) -> &RowEntry {
         debug_assert!(at < PARTITION_ENTRIES);
-        // SAFETY: the memory has PARTITION_ENTRIES entries, is aligned to a page, and is only
-        // accessed as atomic words. Zeroed memory is an empty entry.
-        unsafe { &*self.memory.as_ptr().cast::<RowEntry>().add(at as usize) }
+        // SAFETY: the memory has PARTITION_ENTRIES entries from `begin` on, is aligned to a page,
+        // and is only accessed as atomic words. Zeroed memory is an empty entry.
+        unsafe { &*self.memory.as_ptr().add(self.begin).cast::<RowEntry>().add(at as usize) }
     }
 }
 
@@ -283,6 +292,8 @@ pub(crate) struct Rows {
     budget: Budget,
     /// The charge for pages with slots before `end`.
     charge: Mutex<Charge>,
+    /// The number of large pages of the system, all at the begin of the array.
+    large_pages: AtomicU64,
 }
 
 impl Rows {
@@ -293,6 +304,7 @@ impl Rows {
             end: AtomicU64::new(0),
             budget: budget.clone(),
             charge: Mutex::new(budget.charge(Use::Rows, 0)),
+            large_pages: AtomicU64::new(0),
         }
     }
 
@@ -304,6 +316,34 @@ impl Rows {
     /// Bytes that are charged to the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.charge.lock().bytes()
+    }
+
+    /// Makes memory whose slots were all taken large pages of the system, at most `most`. One
+    /// thread at a time calls this. Returns the number of new large pages.
+    pub(crate) fn make_large(&self, most: usize) -> usize {
+        let mut made = 0;
+        if cfg!(loom) {
+            return made;
+        }
+        while made < most {
+            let slot = self.large_pages.load(Ordering::Relaxed) * LARGE_PAGE_ENTRIES;
+            if slot + LARGE_PAGE_ENTRIES > self.end() {
+                break;
+            }
+            let Some(entry) = self.entry(slot) else { break };
+            // SAFETY: a partition is mapped as a whole, and has whole large pages.
+            if !unsafe { large_pages::make_large(NonNull::from(entry).cast()) } {
+                break;
+            }
+            self.large_pages.fetch_add(1, Ordering::Relaxed);
+            made += 1;
+        }
+        made
+    }
+
+    /// Bytes in large pages of the system.
+    pub(crate) fn large_bytes(&self) -> usize {
+        self.large_pages.load(Ordering::Relaxed) as usize * LARGE_PAGE_BYTES
     }
 
     /// The entry of a slot. `None` if the slot's partition does not exist.
@@ -508,5 +548,22 @@ mod tests {
         assert_eq!((free[0], free[2 * PAGE_ENTRIES as usize]), (0, 2 * PAGE_ENTRIES + 3));
         assert!(loaded.take().slot() >= 3 * PAGE_ENTRIES);
         assert!(!loaded.take_mark(2));
+    }
+
+    #[test]
+    fn entries_stay_when_their_memory_becomes_large_pages() {
+        let rows = Rows::new(&Budget::new(8 << 20));
+        let slots: Vec<u64> =
+            (0..PARTITION_ENTRIES + LARGE_PAGE_ENTRIES).map(|_| rows.take().slot()).collect();
+        let changed = || slots.iter().step_by(97);
+        changed().for_each(|slot| rows.lock(*slot).set(place(*slot as u32)));
+        let made = rows.make_large(3) + rows.make_large(9);
+        // None on systems without large pages. The array's memory is this and not more.
+        let most = (PARTITION_ENTRIES / LARGE_PAGE_ENTRIES) as usize + 1;
+        assert!(made <= most && rows.large_bytes() == made * LARGE_PAGE_BYTES);
+        assert_eq!(rows.make_large(9), 0);
+        for slot in changed() {
+            assert_eq!(rows.entry(*slot).unwrap().load(), place(*slot as u32));
+        }
     }
 }

@@ -13,17 +13,21 @@
 //!   memory.
 //! - **SLAB-3 (pages come back).** Once all objects of a page are freed, the page's memory is
 //!   returned to the system. Dropping the slabs returns all memory.
+//! - **SLAB-4 (large pages).** A large page of the system has only pages with objects. When one of
+//!   them is returned, the large page is split first, so that the system gets its memory.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use memmap2::{MmapMut, MmapOptions, UncheckedAdvice};
+use memmap2::{MmapMut, MmapOptions};
 use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::large_pages::{self, LARGE_PAGE_BYTES};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
@@ -36,6 +40,8 @@ const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
 const OBJECT_MAX: usize = 8 << 10;
 /// Alignment of objects, in bytes.
 pub(crate) const ALIGN: usize = 8;
+/// Pages of a piece, which can be a large page of the system.
+const PIECE_PAGES: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 /// Reserved address space, as a multiple of the budget. Allocations may exceed the budget for a
 /// while.
@@ -107,7 +113,8 @@ struct SlabShard {
 /// All pages, in one range of address space.
 struct Pages {
     /// Unmapped when the slabs are dropped.
-    mapping: MmapMut,
+    _mapping: MmapMut,
+    /// The first page. It begins at a multiple of a large page's size.
     base: NonNull<u8>,
     most: usize,
     state: Mutex<PagesState>,
@@ -117,13 +124,46 @@ struct PagesState {
     free: Vec<u32>,
     /// For each page that was ever in use, its shard's number plus one; 0 if it is free.
     owners: Vec<u32>,
+    pieces: Vec<Piece>,
+    /// The piece that [`Slabs::make_large`] works on.
+    growing: Option<usize>,
+    /// Pages of this piece that became free meanwhile.
+    freed: Vec<usize>,
     charge: Charge,
+}
+
+/// The state of the pages that a large page consists of.
+#[derive(Clone, Default)]
+struct Piece {
+    /// The number of pages with objects.
+    in_use: usize,
+    /// All its pages were in use at the last call of [`Slabs::make_large`], and have been since.
+    is_full: bool,
+    is_large: bool,
 }
 
 // SAFETY: the address is of plain memory, and `Slabs` controls the access to each page.
 unsafe impl Send for Pages {}
 // SAFETY: as above; a lock protects the rest.
 unsafe impl Sync for Pages {}
+
+impl PagesState {
+    /// Notes that a page belongs to a shard, given by its number plus one, or that it is free.
+    fn set_owner(&mut self, page: usize, owner: u32) {
+        self.owners[page] = owner;
+        let piece = page / PIECE_PAGES;
+        if self.pieces.len() <= piece {
+            self.pieces.resize(piece + 1, Piece::default());
+        }
+        let piece = &mut self.pieces[piece];
+        if owner == 0 {
+            piece.in_use -= 1;
+            piece.is_full = false;
+        } else {
+            piece.in_use += 1;
+        }
+    }
+}
 
 /// Objects that are too large for a page.
 struct Large {
@@ -146,17 +186,22 @@ impl Slabs {
     pub(crate) fn new(budget: &Budget) -> Slabs {
         let reserve = budget.limit().saturating_mul(RESERVE_TIMES);
         let reserve = reserve.clamp(RESERVE_MIN, RESERVE_MAX).next_multiple_of(PAGE_BYTES);
-        let mapped = MmapOptions::new().len(reserve + PAGE_BYTES).no_reserve_swap().map_anon();
+        let mapped =
+            MmapOptions::new().len(reserve + LARGE_PAGE_BYTES).no_reserve_swap().map_anon();
         let layout = Layout::new::<[u8; PAGE_BYTES]>();
         let mut mapping = mapped.unwrap_or_else(|_| handle_alloc_error(layout));
-        let at = mapping.as_ptr().align_offset(PAGE_BYTES);
+        let at = mapping.as_ptr().align_offset(LARGE_PAGE_BYTES);
         let base = NonNull::new(mapping[at..].as_mut_ptr()).expect("mapped memory has an address");
         let state = PagesState {
             free: Vec::new(),
             owners: Vec::new(),
+            pieces: Vec::new(),
+            growing: None,
+            freed: Vec::new(),
             charge: budget.charge(Use::Rows, 0),
         };
-        let pages = Pages { mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
+        let pages =
+            Pages { _mapping: mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
         let shard = || Mutex::new(SlabShard { open: (0..CLASSES).map(|_| Vec::new()).collect() });
         Slabs {
             pages,
@@ -206,7 +251,7 @@ impl Slabs {
         };
         // SAFETY: no other thread has the page.
         unsafe { page.0.write(header) };
-        self.pages.state.lock().owners[self.number_of(page)] = number as u32 + 1;
+        self.pages.state.lock().set_owner(self.number_of(page), number as u32 + 1);
         let mut shard = shard.lock();
         list(&mut shard, page);
         allocate_in(&mut shard, class).expect("a page that is empty")
@@ -274,16 +319,68 @@ impl Slabs {
 
     fn return_page(&self, page: Page) {
         let number = self.number_of(page);
-        let begin = page.0.as_ptr() as usize - self.pages.mapping.as_ptr() as usize;
-        let advice = UncheckedAdvice::DontNeed;
-        // SAFETY: no thread uses the page, and its bytes are written before they are read again.
-        let given = unsafe { self.pages.mapping.unchecked_advise_range(advice, begin, PAGE_BYTES) };
-        debug_assert!(given.is_ok(), "the system takes pages back");
         let mut state = self.pages.state.lock();
-        state.owners[number] = 0;
+        state.set_owner(number, 0);
+        let piece = number / PIECE_PAGES;
+        if state.growing == Some(piece) {
+            state.freed.push(number);
+            return;
+        }
+        let was_large = std::mem::take(&mut state.pieces[piece].is_large);
+        drop(state);
+        self.return_memory(number, was_large);
+    }
+
+    /// Returns the memory of a page without objects to the system, and its charge to the budget.
+    fn return_memory(&self, number: usize, is_large: bool) {
+        // SAFETY: no thread uses the page, and its bytes are written before they are read again.
+        unsafe { large_pages::give_back(self.page(number).0.cast(), PAGE_BYTES, is_large) };
+        let mut state = self.pages.state.lock();
         state.free.push(number as u32);
         let left = state.charge.bytes() - PAGE_BYTES;
         state.charge.resize(left);
+    }
+
+    /// Makes memory large pages of the system, at most `most` (SLAB-4). Chooses pieces whose pages
+    /// have all been in use since the last call, because a piece that eviction empties soon is not
+    /// worth the copy. One thread at a time calls this. Returns the number of new large pages.
+    pub(crate) fn make_large(&self, most: usize) -> usize {
+        let mut chosen = Vec::new();
+        for (number, piece) in self.pages.state.lock().pieces.iter_mut().enumerate() {
+            let is_full = piece.in_use == PIECE_PAGES;
+            if std::mem::replace(&mut piece.is_full, is_full) && is_full && !piece.is_large {
+                chosen.push(number);
+            }
+        }
+        let mut made = 0;
+        for number in chosen.into_iter().take(most) {
+            let mut state = self.pages.state.lock();
+            if !state.pieces[number].is_full {
+                continue;
+            }
+            state.growing = Some(number);
+            drop(state);
+            let begin = self.page(number * PIECE_PAGES).0.cast();
+            // SAFETY: the piece is mapped. Pages begin at a multiple of a large page's size.
+            let is_large = unsafe { large_pages::make_large(begin) };
+            let mut state = self.pages.state.lock();
+            state.growing = None;
+            let freed = std::mem::take(&mut state.freed);
+            state.pieces[number].is_large = is_large && freed.is_empty();
+            drop(state);
+            freed.into_iter().for_each(|page| self.return_memory(page, is_large));
+            if !is_large {
+                break;
+            }
+            made += 1;
+        }
+        made
+    }
+
+    /// Bytes in large pages of the system.
+    pub(crate) fn large_bytes(&self) -> usize {
+        let state = self.pages.state.lock();
+        state.pieces.iter().filter(|piece| piece.is_large).count() * LARGE_PAGE_BYTES
     }
 
     /// The number of pages that were ever in use. Their numbers are below it.
@@ -528,6 +625,109 @@ mod tests {
             unsafe { slabs.free(object.0, object.1) };
         }
         assert_eq!((slabs.used_bytes(), slabs.charged_bytes(), budget.used()), (0, 0, 0));
+    }
+
+    /// SLAB-1 and SLAB-4.
+    #[test]
+    fn slab_4_pieces_in_use_become_large_pages_and_free_pages_of_them_come_back() {
+        let budget = Budget::new(256 << 20);
+        let slabs = Slabs::new(&budget);
+        let begin = slabs.pages.base;
+        let mut objects: Vec<(NonNull<u8>, u8)> = Vec::new();
+        while slabs.pages() <= 3 * PIECE_PAGES {
+            let object = slabs.allocate(4096);
+            // SAFETY: the object was allocated with this size.
+            unsafe { object.write_bytes(objects.len() as u8, 4096) };
+            objects.push((object, objects.len() as u8));
+        }
+        let check = |objects: &[(NonNull<u8>, u8)]| {
+            for (object, mark) in objects {
+                // SAFETY: the object is allocated, and was filled.
+                let memory = unsafe { std::slice::from_raw_parts(object.as_ptr(), 4096) };
+                assert!(memory.iter().all(|byte| byte == mark));
+            }
+        };
+        assert_eq!(slabs.make_large(8), 0, "pieces must be in use for a while");
+        let made = slabs.make_large(8);
+        check(&objects);
+        if made == 0 {
+            // The system has no large pages, or none that are free.
+            return;
+        }
+        let large = made * LARGE_PAGE_BYTES;
+        assert_eq!(slabs.large_bytes(), large);
+        assert_eq!(large_pages::resident_bytes(begin, large), large);
+        let charged = slabs.charged_bytes();
+        // One page of each large page.
+        let is_given = |object: NonNull<u8>| {
+            let page = slabs.number_of(page_of(object));
+            page.is_multiple_of(PIECE_PAGES) && page < made * PIECE_PAGES
+        };
+        let (given, kept): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|(object, _)| is_given(*object));
+        for (object, _) in given {
+            // SAFETY: it was allocated with this size, and is used no more.
+            unsafe { slabs.free(object, 4096) };
+        }
+        check(&kept);
+        let returned = charged - slabs.charged_bytes();
+        assert_eq!(returned, made * PAGE_BYTES);
+        assert_eq!(slabs.large_bytes(), 0);
+        assert_eq!(large_pages::resident_bytes(begin, large), large - returned);
+        assert_eq!((slabs.make_large(8), slabs.make_large(8)), (0, 0), "a page of each is free");
+        for (object, _) in kept {
+            // SAFETY: as above.
+            unsafe { slabs.free(object, 4096) };
+        }
+        assert_eq!(budget.used(), 0);
+    }
+
+    /// SLAB-1 and SLAB-3, beside a thread that makes large pages.
+    #[test]
+    fn objects_keep_their_bytes_while_pieces_become_large() {
+        let budget = Budget::new(256 << 20);
+        let slabs = Slabs::new(&budget);
+        let ended = spillway_base::sync::atomic::AtomicBool::new(false);
+        let change = |seed: u64| {
+            let (mut rng, mut objects) = (Rng::new(seed), Vec::new());
+            for round in 0..40_000_u64 {
+                // Most objects are freed together now and then, so that pieces fill and empty.
+                let grows = round % 8000 < 6000;
+                if grows == (rng.below(8) > 0) {
+                    let object = slabs.allocate(1000);
+                    // SAFETY: the object was allocated with this size.
+                    unsafe { object.write_bytes(round as u8, 1000) };
+                    objects.push((object, round as u8));
+                } else if !objects.is_empty() {
+                    let at = rng.below(objects.len() as u64) as usize;
+                    let (object, mark) = objects.swap_remove(at);
+                    // SAFETY: the object is allocated, and was filled.
+                    let memory = unsafe { std::slice::from_raw_parts(object.as_ptr(), 1000) };
+                    assert!(memory.iter().all(|byte| *byte == mark));
+                    // SAFETY: it was allocated with this size, and is used no more.
+                    unsafe { slabs.free(object, 1000) };
+                }
+            }
+            for (object, _) in objects {
+                // SAFETY: as above.
+                unsafe { slabs.free(object, 1000) };
+            }
+        };
+        std::thread::scope(|scope| {
+            let grower = scope.spawn(|| {
+                while !ended.load(Ordering::SeqCst) {
+                    slabs.make_large(usize::MAX);
+                }
+            });
+            let changers = [scope.spawn(|| change(1)), scope.spawn(|| change(2))];
+            for changer in changers {
+                changer.join().unwrap();
+            }
+            ended.store(true, Ordering::SeqCst);
+            grower.join().unwrap();
+        });
+        assert_eq!((slabs.used_bytes(), slabs.charged_bytes(), budget.used()), (0, 0, 0));
+        assert_eq!(slabs.large_bytes(), 0);
     }
 
     #[test]

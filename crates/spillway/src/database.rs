@@ -545,6 +545,7 @@ fn open_memory(
             waits_alone: settings.has(Mechanism::LoneWaits),
         },
         read_ahead: settings.has(Mechanism::ReadAhead),
+        large_pages: settings.has(Mechanism::LargePages),
         recovery_threads: settings.recovery_threads,
         ..defaults
     };

@@ -52,7 +52,8 @@ pub enum Mechanism {
     RowSample,
     /// Reads a single row without a transaction and without a registered snapshot.
     Recall,
-    /// Keeps cached blocks in large pages of the system, if memory is plenty.
+    /// Keeps cached blocks in large pages of the system, if memory is plenty, and the rows and
+    /// indexes of the memory engine.
     LargePages,
     /// Reads only the needed part of an uncached block for a get, if the whole block would only
     /// evict other blocks from the cache.

@@ -37,6 +37,8 @@ pub struct MemorySettings {
     pub async_reads: AsyncReadSettings,
     /// Whether gets of many keys, and scans, read evicted rows ahead.
     pub read_ahead: bool,
+    /// Whether memory that is in use for a while becomes large pages of the system.
+    pub large_pages: bool,
     /// The number of threads that load a checkpoint at an opening, at least 1.
     pub recovery_threads: usize,
 }
@@ -53,6 +55,7 @@ impl Default for MemorySettings {
                 waits_alone: true,
             },
             read_ahead: true,
+            large_pages: true,
             recovery_threads: 2,
         }
     }

@@ -4,14 +4,16 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spillway_base::clock::Clock;
 use spillway_base::engine::{Engine, Metric};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
 
-use super::inner::{Inner, MemoryEngine};
+use super::inner::{Inner, MemoryEngine, Tables};
 use super::load::KeyScan;
 use crate::index::Entries;
+use crate::large_pages::are_allowed;
 use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
 use crate::version::{Target, Word};
@@ -20,6 +22,10 @@ use crate::version::{Target, Word};
 const NAP: Duration = Duration::from_millis(20);
 /// As [`NAP`], after a round of work met a full disk.
 const FULL_DISK_NAP: Duration = Duration::from_millis(250);
+/// How often the background work makes memory large pages of the system.
+const LARGE_PAGES_EVERY: Duration = Duration::from_secs(1);
+/// How many large pages it makes at most. The copy of one takes less than a millisecond.
+const LARGE_PAGES_AT_ONCE: usize = 128;
 /// Rows of a range that are folded under one pin.
 const FOLDED: usize = 256;
 /// While there are commits, which cause checkpoints, kept segments without live rows may take the
@@ -132,11 +138,31 @@ impl Inner {
             return Ok(false);
         }
         self.health()?;
+        self.make_large_pages(Clock::system().now());
         let worked = self.work_once();
         let is_full = worked.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
         self.work.met_full_disk.store(is_full, Ordering::Release);
         // The next round tries again.
         if is_full { Ok(false) } else { worked }
+    }
+
+    /// Makes memory large pages of the system, if it has been in use for `LARGE_PAGES_EVERY`.
+    pub(super) fn make_large_pages(&self, now: Duration) {
+        if !self.settings.large_pages {
+            return;
+        }
+        let mut last = self.work.large_pages.lock();
+        let (then, are_allowed) = *last.get_or_insert_with(|| (now, are_allowed()));
+        if now.saturating_sub(then) < LARGE_PAGES_EVERY || !are_allowed {
+            return;
+        }
+        let mut left = LARGE_PAGES_AT_ONCE;
+        left -= self.nodes.make_large(left);
+        for table in self.tables.load().values() {
+            left -= table.rows.make_large(left);
+        }
+        self.store.slabs.make_large(left);
+        *last = Some((now, are_allowed));
     }
 
     fn work_once(&self) -> Result<bool> {
@@ -371,6 +397,11 @@ impl Inner {
             ),
             gauge("memory_engine_array_bytes", "Memory of indirection arrays.", arrays),
             gauge(
+                "memory_engine_large_page_bytes",
+                "Of the memory of versions, indexes and arrays, the bytes in large pages.",
+                self.large_page_bytes(&tables),
+            ),
+            gauge(
                 "memory_engine_kept_bytes",
                 "Bytes of the log segments that are kept for their rows.",
                 kept,
@@ -404,6 +435,11 @@ impl Inner {
         ];
         metrics.extend(self.count_metrics());
         metrics
+    }
+
+    fn large_page_bytes(&self, tables: &Tables) -> u64 {
+        let arrays: usize = tables.values().map(|table| table.rows.large_bytes()).sum();
+        (self.store.slabs.large_bytes() + self.nodes.large_bytes() + arrays) as u64
     }
 
     fn count_metrics(&self) -> Vec<Metric> {

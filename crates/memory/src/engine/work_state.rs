@@ -1,6 +1,7 @@
 //! The state of the background work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway_base::budget::GiveWay;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
@@ -17,6 +18,8 @@ pub(super) struct Work {
     pub(super) settled: AtomicBool,
     /// Whether the last round of work met a full disk.
     pub(super) met_full_disk: AtomicBool,
+    /// When memory was last made large pages, and whether the system lets processes do so.
+    pub(super) large_pages: Mutex<Option<(Duration, bool)>>,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
 }
 

@@ -40,6 +40,16 @@ impl NodeMemory {
         self.slabs.as_ref().map_or(0, Slabs::charged_bytes)
     }
 
+    /// As [`Slabs::make_large`].
+    pub(crate) fn make_large(&self, most: usize) -> usize {
+        self.slabs.as_ref().map_or(0, |slabs| slabs.make_large(most))
+    }
+
+    /// As [`Slabs::large_bytes`].
+    pub(crate) fn large_bytes(&self) -> usize {
+        self.slabs.as_ref().map_or(0, Slabs::large_bytes)
+    }
+
     /// Allocates memory, aligned to 8 bytes. Its contents are undefined.
     #[must_use]
     pub fn alloc(&self, size: usize) -> NonNull<u8> {

@@ -1,5 +1,7 @@
 //! Updates of rows that exist: the version chain of a hot row, and checkpoints of updates only.
 
+use std::time::Duration;
+
 use super::loading::key;
 use super::*;
 
@@ -88,5 +90,34 @@ fn memory_3_a_checkpoint_without_new_keys_keeps_the_index_file() {
     world.restart();
     world.assert_is_whole(table);
     world.engine.0.load_all().unwrap();
+    world.check_live();
+}
+
+/// SLAB-4: the memory of rows becomes large pages once it has been in use for a while, and eviction
+/// returns it.
+#[test]
+fn slab_4_rows_in_use_are_in_large_pages_and_evicted_rows_are_in_none() {
+    let mut world = World::new(13);
+    let table = world.tables()[0];
+    let value = [7; 4000];
+    (0..1500).for_each(|number| world.put(table, &key(number), &value));
+    world.tell();
+    let inner = world.engine.0.clone();
+    let large = |seconds: u64| {
+        inner.make_large_pages(Duration::from_secs(seconds));
+        let metrics = world.engine.metrics();
+        let metric = metrics.iter().find(|metric| metric.name == "memory_engine_large_page_bytes");
+        metric.unwrap().value as usize
+    };
+    let begin = spillway_base::clock::now().as_secs();
+    assert_eq!([large(begin), large(begin + 1), large(begin + 2)][..2], [0, 0]);
+    // None on systems without large pages.
+    let found = large(begin + 3);
+    assert!(found.is_multiple_of(2 << 20) && found <= inner.store.slabs.charged_bytes());
+    world.assert_is_whole(table);
+    while inner.evict(usize::MAX) > 0 {}
+    inner.store.release();
+    assert_eq!(large(begin + 4), 0);
+    world.assert_is_whole(table);
     world.check_live();
 }
