@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-tpcc-library bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-memory-engine bench-memory-peers bench-metadata bench-statement peers setup
+.PHONY: help run test test-all lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-tpcc-library bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-memory-engine bench-memory-peers bench-metadata bench-statement peers setup
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,11 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
 
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
+
+test-all: test ## As test, then every case of every sweep, 50 kills, the models and ten minutes of simulation (hours)
+	SPILLWAY_ROUNDS=2 $(MAKE) unit
+	$(MAKE) crash KILLS=50
+	$(MAKE) loom simulate
 
 lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, and that models and fuzz targets build
 	cargo fmt --all --check

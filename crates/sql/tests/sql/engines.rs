@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::common::chosen::{commit_seed, rounds};
 use crate::common::engines::Placement;
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, EngineKind, Settings, TransactionOptions};
@@ -234,13 +235,14 @@ fn a_long_reader_is_named() {
     assert_eq!(words(&readers(&mut curious)[2])[0], "33");
 }
 
-/// Tests that select the engine of their tables, that check features of the tiered engine only, or
-/// whose budget is too small for memory tables.
-const OF_ONE_ENGINE: [&str; 11] = [
+/// Tests that select the engine of their tables, that check features of the tiered engine only,
+/// whose budget is too small for memory tables, or whose tables hardly matter.
+const OF_ONE_ENGINE: [&str; 12] = [
     "bulk::a_read_within_a_transaction",
     "bulk::changes_of_several_tables_hold_no_rows",
     "bulk::inserts_from_queries_hold_no_rows",
     "damage::",
+    "depth::",
     "engines::",
     "lookups::",
     "scripts::",
@@ -276,19 +278,6 @@ fn repeat_elsewhere(placement: &str, turn: u64) {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "SPILLWAY_ENGINE={placement}:\n{said}");
-}
-
-fn rounds() -> u64 {
-    let rounds = std::env::var("SPILLWAY_ROUNDS").ok();
-    rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
-}
-
-/// A number from the hash of the checked-out commit; 1 outside a repository.
-fn commit_seed() -> u64 {
-    let arguments = ["rev-parse", "--short=9", "HEAD"];
-    let hash = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output();
-    let hash = hash.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    hash.and_then(|hash| u64::from_str_radix(hash.trim(), 16).ok()).unwrap_or(1)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Sessions over a database in memory. They return results as text.
 #![allow(dead_code)]
 
+pub(crate) mod chosen;
 pub(crate) mod deep;
 pub(crate) mod engines;
 
