@@ -236,8 +236,8 @@ fn a_long_reader_is_named() {
 }
 
 /// Tests that select the engine of their tables, that check features of the tiered engine only,
-/// whose budget is too small for memory tables, or whose tables hardly matter.
-const OF_ONE_ENGINE: [&str; 12] = [
+/// whose budget would be too small, or whose tables hardly matter.
+const OF_ONE_ENGINE: [&str; 13] = [
     "bulk::a_read_within_a_transaction",
     "bulk::changes_of_several_tables_hold_no_rows",
     "bulk::inserts_from_queries_hold_no_rows",
@@ -246,15 +246,16 @@ const OF_ONE_ENGINE: [&str; 12] = [
     "engines::",
     "lookups::",
     "scripts::",
+    "sessions::a_deep_statement",
     "sessions::a_table_larger_than_a_transaction",
     "sessions::a_wait_for_a_row_is_seen",
     "sessions::rows_that_a_statement_holds",
     "sizes::",
 ];
 
-/// Runs other tests of this binary with their tables in another engine. The commit determines which
-/// ones; a run of several rounds runs all.
-fn repeat_elsewhere(placement: &str, turn: u64) {
+/// Runs other tests of this binary with their tables in another engine, or with less memory. The
+/// commit determines which ones; a run of several rounds runs all.
+fn repeat_elsewhere(placement: &str, memory_mib: Option<&str>, turn: u64) {
     const STRIDE: u64 = 8;
     if Placement::chosen() != Placement::Default {
         return;
@@ -273,6 +274,7 @@ fn repeat_elsewhere(placement: &str, turn: u64) {
         .arg("--exact")
         .args(&chosen)
         .env("SPILLWAY_ENGINE", placement)
+        .envs(memory_mib.map(|mib| ("SPILLWAY_MEMORY_MIB", mib)))
         .env_remove("SPILLWAY_ROUNDS")
         .output()
         .unwrap();
@@ -282,10 +284,16 @@ fn repeat_elsewhere(placement: &str, turn: u64) {
 
 #[test]
 fn some_tests_hold_in_memory() {
-    repeat_elsewhere("MEMORY_OPTIMIZED", 0);
+    repeat_elsewhere("MEMORY_OPTIMIZED", None, 0);
 }
 
 #[test]
 fn some_tests_hold_over_both_engines() {
-    repeat_elsewhere("MIXED", 4);
+    repeat_elsewhere("MIXED", None, 4);
+}
+
+/// With the least memory that a database takes, rows are evicted, and reads wait for the log.
+#[test]
+fn some_tests_hold_with_little_memory() {
+    repeat_elsewhere("MIXED", Some("16"), 2);
 }

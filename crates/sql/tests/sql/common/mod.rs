@@ -70,8 +70,15 @@ impl ResultSink for Hurried {
     }
 }
 
+/// An instance over a database in memory, whose budget `SPILLWAY_MEMORY_MIB` may set.
 pub(crate) fn in_memory() -> Instance {
-    instance_of(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
+    let mut settings = Settings::default();
+    if let Some(mib) =
+        std::env::var("SPILLWAY_MEMORY_MIB").ok().and_then(|mib| mib.parse::<usize>().ok())
+    {
+        settings.memory_bytes = mib << 20;
+    }
+    instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
 }
 
 /// A session of root.
