@@ -15,6 +15,7 @@ use spillway_base::thread::JoinHandle;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::pace::NO_REST;
+use super::wakeups::Turn;
 use super::{ADMIT_WAIT, Inner, TieredEngine};
 use crate::subtable::SubTable;
 
@@ -63,7 +64,7 @@ impl TieredEngine {
         }
         // A waiting thread that wakes rings again. A job that did nothing would wake it for that.
         if !matches!(outcome, Ok(JobOutcome::Idle)) {
-            inner.bell.room.notify_all();
+            inner.wakeups.announce_room();
         }
         if compact && outcome.is_ok() {
             inner.note_now_and_then(clock::now());
@@ -101,10 +102,9 @@ impl TieredEngine {
                 return Ok(());
             }
             if is_left {
-                inner.ring();
+                inner.wakeups.announce_work();
             }
-            let mut state = inner.bell.state.lock();
-            inner.bell.room.wait_for(&mut state, NAP);
+            inner.wakeups.wait_for_room(NAP);
         }
         Ok(())
     }
@@ -138,9 +138,9 @@ impl TieredEngine {
     /// Ends all work on the engine's files: once this returns, no work runs, and none begins again.
     /// Reads from memory still work, and reads of files work while the files exist.
     pub fn close(&self) {
-        let is_sound = self.0.check().is_ok();
+        let is_sound = self.0.health.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
-        self.0.bell.work.notify_all();
+        self.0.wakeups.wake_threads();
         let alone = self.0.working.write();
         if is_sound {
             self.0.note();
@@ -157,7 +157,7 @@ impl TieredEngine {
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
     pub fn start_background(&self, threads: usize) -> Result<Background> {
         let mut background = Background { engine: self.clone(), threads: Vec::new() };
-        self.0.threads.fetch_add(1, Ordering::AcqRel);
+        self.0.wakeups.add_group();
         for number in 0..=threads.max(1) {
             let engine = self.clone();
             let name = if number == 0 { "flush".to_owned() } else { format!("compact-{number}") };
@@ -168,29 +168,31 @@ impl TieredEngine {
     }
 
     fn background_loop(&self, compact: bool) {
-        let bell = &self.0.bell;
+        let inner = &self.0;
+        let mut has_failed = false;
         loop {
-            let heard = bell.state.lock().rings;
+            let announced = inner.wakeups.announced();
             let outcome = self.run_job(compact);
-            let mut state = bell.state.lock();
-            if state.stop {
+            let goes_on = inner.wakeups.end_turn(announced, |is_announced| match outcome {
+                Ok(JobOutcome::Worked) => Turn::Work,
+                Ok(JobOutcome::Idle) if is_announced => Turn::Work,
+                Ok(JobOutcome::Idle) if inner.has_work_later() => Turn::Sleep(NAP),
+                Ok(JobOutcome::Idle) => {
+                    let wait = inner.trickle.wait(clock::now());
+                    Turn::Sleep(wait.map_or(LONG_NAP, |wait| wait.min(LONG_NAP)))
+                }
+                Err(error) if error.kind() == ErrorKind::DiskFull => Turn::Sleep(DISK_FULL_NAP),
+                Err(_) => {
+                    has_failed = true;
+                    Turn::End
+                }
+            });
+            if has_failed {
+                inner.context.garbage.end();
+            }
+            if !goes_on {
                 return;
             }
-            let nap = match outcome {
-                Ok(JobOutcome::Worked) => continue,
-                Ok(JobOutcome::Idle) if state.rings != heard => continue,
-                Ok(JobOutcome::Idle) if self.0.has_work_later() => NAP,
-                Ok(JobOutcome::Idle) => {
-                    self.0.trickle.wait(clock::now()).map_or(LONG_NAP, |wait| wait.min(LONG_NAP))
-                }
-                Err(error) if error.kind() == ErrorKind::DiskFull => DISK_FULL_NAP,
-                Err(_) => {
-                    drop(state);
-                    self.0.context.garbage.end();
-                    return;
-                }
-            };
-            bell.work.wait_for(&mut state, nap);
         }
     }
 
@@ -209,19 +211,18 @@ impl TieredEngine {
                 if fits() {
                     return true;
                 }
-                inner.ring();
+                inner.wakeups.announce_work();
                 // Without background threads, the caller does the work.
-                let alone = inner.threads.load(Ordering::Acquire) == 0;
+                let alone = inner.wakeups.is_alone();
                 if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                     continue;
                 }
-                let ends = !inner.holds_memory() || inner.check().is_err();
+                let ends = !inner.holds_memory() || inner.health.check().is_err();
                 if alone || ends || clock::now() - started > ADMIT_WAIT {
                     // Extents that were held may have become free since.
                     return fits();
                 }
-                let mut state = inner.bell.state.lock();
-                thread::blocking(|| inner.bell.room.wait_for(&mut state, NAP));
+                thread::blocking(|| inner.wakeups.wait_for_room(NAP));
             }
         };
         inner.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
@@ -232,13 +233,13 @@ impl TieredEngine {
         let limit = inner.settings.memtables_bytes;
         let started = clock::now();
         loop {
-            inner.ring();
-            inner.check()?;
+            inner.wakeups.announce_work();
+            inner.health.check()?;
             if inner.accounts.unflushed.used() + bytes <= limit.max(2 * bytes) {
                 return Ok(());
             }
             // Without background threads, as in a simulation, the caller does the work.
-            let alone = inner.threads.load(Ordering::Acquire) == 0;
+            let alone = inner.wakeups.is_alone();
             if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                 continue;
             }
@@ -248,15 +249,14 @@ impl TieredEngine {
                     "the disk is full, so memory cannot be written out; free space to go on",
                 ));
             }
-            inner.check()?;
+            inner.health.check()?;
             if alone || clock::now() - started > ADMIT_WAIT {
                 return Err(Error::new(
                     ErrorKind::MemoryFull,
                     format!("the memtables' {limit} bytes are full, and no flush made room"),
                 ));
             }
-            let mut state = inner.bell.state.lock();
-            thread::blocking(|| inner.bell.room.wait_for(&mut state, NAP));
+            thread::blocking(|| inner.wakeups.wait_for_room(NAP));
         }
     }
 }
@@ -269,15 +269,11 @@ pub struct Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let bell = &self.engine.0.bell;
-        bell.state.lock().stop = true;
-        self.engine.0.threads.fetch_sub(1, Ordering::AcqRel);
-        bell.work.notify_all();
-        for thread in self.threads.drain(..) {
-            // The panic hook has reported the panic.
-            let _ = thread.join();
-        }
-        bell.state.lock().stop = false;
+        let threads = self.threads.drain(..);
+        self.engine.0.wakeups.stop(|| {
+            // The panic hook has reported a panic.
+            threads.for_each(|thread| drop(thread.join()));
+        });
     }
 }
 
@@ -301,7 +297,7 @@ impl Inner {
             || (compact && unless_full(self.compact_one())?)
             || (compact && unless_full(self.move_some())?)
             || self.shrink_files();
-        self.met_full_disk.store(full.is_some(), Ordering::Release);
+        self.health.note_job(full.is_some());
         match (worked, full) {
             (true, _) => Ok(JobOutcome::Worked),
             (false, Some(full)) => Err(full),
@@ -312,7 +308,7 @@ impl Inner {
     /// Whether a caller leaves flushes to the background threads: writers are not about to be
     /// slowed.
     fn leaves_flushes(&self) -> bool {
-        self.threads.load(Ordering::Acquire) > 0
+        !self.wakeups.is_alone()
             && !self.disk_full.load(Ordering::Acquire)
             && self.debt().flush < NO_REST
     }
@@ -321,7 +317,6 @@ impl Inner {
     /// flushed.
     fn has_to_flush(&self) -> Result<bool> {
         let _working = self.working()?;
-        self.check()?;
         let stable = self.horizon.stable();
         let is_ready = |part: &SubTable| self.ready_to_flush(part, stable).is_some();
         Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
@@ -330,7 +325,7 @@ impl Inner {
     /// Whether this thread should flush. While flushes are not behind, a compaction thread does not
     /// flush beside another thread, to leave cores to concurrent work.
     fn wants_flush(&self, compacts: bool) -> bool {
-        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let alone = self.wakeups.is_alone();
         let is_behind = || self.debt().flush > 0.0;
         alone || !compacts || self.flushing.load(Ordering::Acquire) == 0 || is_behind()
     }

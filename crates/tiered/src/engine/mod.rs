@@ -23,6 +23,7 @@ mod debt;
 mod estimate;
 mod flush;
 mod get;
+mod health;
 mod inspect;
 mod jobs;
 mod managed;
@@ -41,6 +42,7 @@ mod stats_snapshot;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod wakeups;
 mod work;
 
 use std::os::fd::OwnedFd;
@@ -59,7 +61,7 @@ use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
     Rewrite,
 };
-use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use spillway_base::lock::{Mutex, RwLock, RwLockReadGuard};
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
@@ -82,12 +84,14 @@ use crate::table::Table;
 use crate::table_visibility::{TableVisibility, next_engine};
 use crate::tombstone_skip::{self, TombstoneSkip};
 use debt::{LevelsDebt, Settled};
+use health::Health;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
 use pace::Trickle;
 pub use pin::{Copied, ExtentCopy, Pin};
 use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
+use wakeups::Wakeups;
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
 
@@ -116,21 +120,6 @@ struct EngineCounts {
     memory_waits: Tally,
 }
 
-/// Wakes background threads and callers that wait for memory.
-#[derive(Default)]
-struct Bell {
-    state: Mutex<BellState>,
-    work: Condvar,
-    room: Condvar,
-}
-
-#[derive(Default)]
-struct BellState {
-    /// The number of wake-ups, so that a thread knows whether it missed one while it worked.
-    rings: u64,
-    stop: bool,
-}
-
 struct Inner {
     /// Unique among the engines of the process.
     number: u64,
@@ -155,16 +144,12 @@ struct Inner {
     awaits_durable: AtomicU64,
     /// The number of running flushes, each of another sub-table.
     flushing: AtomicUsize,
-    failure: Mutex<Option<Error>>,
-    /// Whether the engine has failed. It is checked often, without the lock of `failure`.
-    failed: AtomicBool,
+    health: Health,
     /// Whether the last flush failed with a full disk.
     disk_full: AtomicBool,
-    /// Whether the last background job failed with a full disk.
-    met_full_disk: AtomicBool,
     /// Whether the engine was asked to return nearly all free space to the file system.
     gives_space: AtomicBool,
-    bell: Bell,
+    wakeups: Wakeups,
     levels_debt: LevelsDebt,
     /// Remember that all data is compressed, and placed, as it should be.
     recoded: Settled,
@@ -178,8 +163,6 @@ struct Inner {
     /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay in
     /// Level1.
     keeps_hot: bool,
-    /// The number of running groups of background threads.
-    threads: AtomicUsize,
     counts: EngineCounts,
     /// The newest compactions.
     history: History,
@@ -287,19 +270,16 @@ impl TieredEngine {
             persist_requested: AtomicU64::new(0),
             awaits_durable: AtomicU64::new(0),
             flushing: AtomicUsize::new(0),
-            failure: Mutex::new(None),
-            failed: AtomicBool::new(false),
+            health: Health::default(),
             disk_full: AtomicBool::new(false),
-            met_full_disk: AtomicBool::new(false),
             gives_space: AtomicBool::new(false),
-            bell: Bell::default(),
+            wakeups: Wakeups::default(),
             levels_debt: LevelsDebt::default(),
             recoded: Settled::default(),
             moved: Settled::default(),
             working: RwLock::new(()),
             trickle: Trickle::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
-            threads: AtomicUsize::new(0),
             counts: EngineCounts::default(),
             history: History::default(),
             noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
@@ -379,7 +359,7 @@ impl Inner {
         self.note_use(part.mix.write());
         let most = self.settings.memtable_bytes(part.mix.used_for());
         if bytes > most && self.switch_full(part) {
-            self.ring();
+            self.wakeups.announce_work();
         }
     }
 
@@ -400,7 +380,7 @@ impl Inner {
                 part.insert_ranges(csn, &here)?;
                 self.note_use(part.mix.write());
                 if self.switch_full(part) {
-                    self.ring();
+                    self.wakeups.announce_work();
                 }
                 Some(())
             });
@@ -441,7 +421,7 @@ impl Inner {
     fn note_use(&self, changed: bool) {
         if changed && self.settings.dynamic_level0 {
             self.refresh_debt();
-            self.ring();
+            self.wakeups.announce_work();
         }
     }
 
@@ -449,36 +429,23 @@ impl Inner {
         self.tables.load().values().map(|table| table.memory_bytes()).sum()
     }
 
-    fn ring(&self) {
-        self.bell.state.lock().rings += 1;
-        self.bell.work.notify_all();
-    }
-
+    /// Records a failure that ends the background work (E8).
     fn fail(&self, error: &Error) {
-        self.failure.lock().get_or_insert_with(|| error.clone());
-        self.failed.store(true, Ordering::Release);
-        self.bell.room.notify_all();
-    }
-
-    /// The failure that ended the background work, if there was one.
-    fn check(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.failure.lock().clone().map_or(Ok(()), Err)
+        self.health.fail(error);
+        self.wakeups.announce_room();
     }
 
     /// Begins work, unless the engine has failed or was closed.
     fn working(&self) -> Result<RwLockReadGuard<'_, ()>> {
         let working = self.working.read();
-        self.check()?;
+        self.health.check()?;
         Ok(working)
     }
 
     /// The CSN up to which everything is persistent now (E6).
     fn compute_persisted(&self) -> Csn {
         // E8: it does not rise after a failure.
-        if self.check().is_ok() {
+        if self.health.check().is_ok() {
             let persisted = self.persisted_without(&[], None);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         }
@@ -541,7 +508,7 @@ impl Engine for TieredEngine {
             ));
         }
         let inner = &self.0;
-        inner.check()?;
+        inner.health.check()?;
         let limit = inner.settings.memtables_bytes;
         if inner.accounts.unflushed.used() + bytes <= limit {
             return Ok(None);
@@ -578,12 +545,12 @@ impl Engine for TieredEngine {
                     });
                 });
                 tables = inner.tables.load();
-                inner.ring();
+                inner.wakeups.announce_work();
                 continue;
             }
             if let (Op::DropTable(_), Some(table)) = (op, tables.get(&id)) {
                 table.mark_dropped(csn);
-                inner.ring();
+                inner.wakeups.announce_work();
                 continue;
             }
             let mut next = Some(op);
@@ -765,16 +732,16 @@ impl Engine for TieredEngine {
 
     fn request_persist(&self, csn: Csn) {
         self.0.persist_requested.fetch_max(csn.0, Ordering::AcqRel);
-        self.0.ring();
+        self.0.wakeups.announce_work();
     }
 
     fn give_space(&self) {
         self.0.gives_space.store(true, Ordering::Release);
-        self.0.ring();
+        self.0.wakeups.announce_work();
     }
 
     fn meets_full_disk(&self) -> bool {
-        self.0.met_full_disk.load(Ordering::Acquire)
+        self.0.health.meets_full_disk()
     }
 
     fn debt(&self) -> Debt {
@@ -786,7 +753,7 @@ impl Engine for TieredEngine {
     }
 
     fn health(&self) -> Result<()> {
-        self.0.check()
+        self.0.health.check()
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -66,7 +66,7 @@ impl<'a> PendingExtents<'a> {
 
     fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
         // A long merge ends early if the engine has failed.
-        self.inner.check()?;
+        self.inner.health.check()?;
         let space = &self.inner.space;
         let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
         built.meta.slots = slots;
@@ -115,7 +115,10 @@ impl<'a> PendingExtents<'a> {
             self.sync()?;
         }
         if let Some(pace) = &mut self.pace {
-            pace.rest(&Clock::system(), || self.inner.debt().total(), |time| self.inner.doze(time));
+            let inner = self.inner;
+            let has_failed = || inner.health.check().is_err();
+            let doze = |time| inner.wakeups.doze(time, has_failed);
+            pace.rest(&Clock::system(), || inner.debt().total(), doze);
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! ignored.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spillway_base::budget::Use;
@@ -45,7 +44,7 @@ impl Inner {
     /// Without background threads it never does: a simulation must be repeatable, whatever time it
     /// takes.
     pub(super) fn note_now_and_then(&self, now: Duration) -> bool {
-        if self.threads.load(Ordering::Acquire) == 0 {
+        if self.wakeups.is_alone() {
             return false;
         }
         let Some(mut when) = self.noted.when.try_lock() else { return false };

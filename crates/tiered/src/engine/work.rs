@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 use spillway_base::clock::{self, Clock};
@@ -52,7 +51,7 @@ impl Inner {
     /// running work ends here, and the failure stays recorded (E8).
     pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
-        self.check()?;
+        self.health.check()?;
         Ok(manifest)
     }
 
@@ -163,19 +162,9 @@ impl Inner {
     /// The pace of a compaction; `None` for full speed. A compaction runs at full speed if a caller
     /// has requested it and waits for it, or if there are no background threads.
     pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
-        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let alone = self.wakeups.is_alone();
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
         paced.then(|| Pace::begin(&Clock::system()))
-    }
-
-    /// Sleeps for this time. Returns `false` early if background work must end.
-    pub(super) fn doze(&self, time: Duration) -> bool {
-        let mut state = self.bell.state.lock();
-        if state.stop || self.check().is_err() {
-            return false;
-        }
-        self.bell.room.wait_for(&mut state, time);
-        true
     }
 
     /// A number for a new extent. If a number is never recorded, it may be assigned again after a
@@ -409,9 +398,8 @@ impl Inner {
             if let Some(compacting) = part.take_whole() {
                 break compacting;
             }
-            self.check()?;
-            let mut state = self.bell.state.lock();
-            blocking(|| self.bell.room.wait_for(&mut state, NAP));
+            self.health.check()?;
+            blocking(|| self.wakeups.wait_for_room(NAP));
         };
         let pick = self.shape_of(part).pick_full(&part.view().levels);
         pick.map_or(Ok(()), |pick| self.compact(table, part, &pick))
@@ -494,7 +482,7 @@ impl Inner {
     /// disk does not stop the work: the old manifest stays in force.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
-        self.check()?;
+        self.health.check()?;
         let Some(rewrite) = manifest.is_long().then(|| manifest.begin_rewrite()).flatten() else {
             return Ok(false);
         };
@@ -511,7 +499,7 @@ impl Inner {
     /// deallocate space within a file. With background threads it returns a little at a time
     /// ([`Trickle`](super::pace::Trickle)). Returns whether to continue at once.
     pub(super) fn shrink_files(&self) -> bool {
-        let alone = self.threads.load(Ordering::Acquire) == 0;
+        let alone = self.wakeups.is_alone();
         let gives_all = self.gives_space.swap(false, Ordering::AcqRel);
         let spares = self.settings.paced_compaction && !alone && !gives_all;
         let slot_bytes = self.space.slot_bytes();

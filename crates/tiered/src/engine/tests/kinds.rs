@@ -168,7 +168,7 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     let other = part.take(|bars| first(bars, 100_000)).unwrap();
     assert!(part.take_whole().is_none());
     drop((one, other));
-    assert!(part.take_whole().is_some() && inner.check().is_ok());
+    assert!(part.take_whole().is_some() && inner.health.check().is_ok());
 }
 
 /// Makes merges wait until it is opened, and records their keys.

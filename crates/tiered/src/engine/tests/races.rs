@@ -119,10 +119,7 @@ fn a_job_that_finds_no_work_wakes_no_thread_that_waits_for_work() {
         let bench = open(&SimDisk::new(1)).unwrap();
         bench.work().unwrap();
         let engine = bench.engine.clone();
-        let waits = move || {
-            let mut state = engine.0.bell.state.lock();
-            engine.0.bell.room.wait_for(&mut state, Duration::from_secs(1)).timed_out()
-        };
+        let waits = move || !engine.0.wakeups.wait_for_room(Duration::from_secs(1));
         let waits = spillway_base::thread::spawn("waits", waits).unwrap();
         // Time passes once the other thread waits.
         Clock::system().sleep(Duration::from_millis(1));
@@ -194,7 +191,7 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         let background = (seed % 2 == 0).then(|| bench.engine.start_background(2).unwrap());
         if background.is_none() {
             // Pretends that there are background threads.
-            bench.engine.0.threads.fetch_add(1, Ordering::AcqRel);
+            bench.engine.0.wakeups.add_group();
         }
         for half in commits.chunks(60) {
             half.iter().for_each(|commit| bench.install(commit));

@@ -152,7 +152,7 @@ fn the_recent_past_is_put_down_now_and_then() {
     let before = disk.operations();
     assert!(!inner.note_now_and_then(later(3600)), "nobody is there");
     assert_eq!(disk.operations(), before);
-    inner.threads.fetch_add(1, Ordering::AcqRel);
+    inner.wakeups.add_group();
     assert!(!inner.note_now_and_then(later(0)), "too early");
     assert!(inner.note_now_and_then(later(31)));
     let told = bench.engine.inspect();
@@ -162,7 +162,7 @@ fn the_recent_past_is_put_down_now_and_then() {
     assert!(!inner.note_now_and_then(later(40)), "too early");
     assert!(inner.note_now_and_then(later(3600)));
     assert!(offline(&disk).compactions.unwrap().len() > told.compactions.unwrap().len());
-    inner.threads.fetch_sub(1, Ordering::AcqRel);
+    inner.wakeups.remove_group();
 }
 
 /// Every operation of writing a snapshot fails once, in each way. The engine goes on, and the
