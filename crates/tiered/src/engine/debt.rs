@@ -53,7 +53,7 @@ impl Inner {
         }
         // A search skips the slices of running compactions, and their changes may have been counted
         // before it. So while one is running, nothing is remembered.
-        let parts = self.all_parts();
+        let parts = self.tables.all_parts();
         let busy = parts.iter().any(|(_, part)| part.is_compacting());
         let found = look()?;
         if !found && !busy {
@@ -90,7 +90,7 @@ impl Inner {
         let _refreshing = self.levels_debt.refreshing.lock();
         self.levels_debt.changes.fetch_add(1, Ordering::AcqRel);
         let (mut level0, mut compaction) = (0.0_f64, 0.0);
-        for (table, part) in self.all_parts() {
+        for (table, part) in self.tables.all_parts() {
             // A table that will not be compacted does not slow writers.
             if table.dropped() != Csn::MAX {
                 continue;

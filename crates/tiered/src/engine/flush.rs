@@ -69,7 +69,7 @@ impl Inner {
     /// sub-table, so that its memtables are flushed in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
-        let parts = self.all_parts();
+        let parts = self.tables.all_parts();
         let ready = |part: &SubTable| self.ready_to_flush(part, stable);
         let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
         let mut waiting: Vec<_> =
@@ -225,7 +225,7 @@ impl Inner {
             false => written.sync()?,
         }
         let mut manifest = self.recording()?;
-        if !self.has(table) {
+        if !self.tables.contains(table) {
             return Ok(());
         }
         let levels = part.view().levels.clone();
@@ -253,7 +253,8 @@ impl Inner {
             if !table.recorded.load(Ordering::Acquire) {
                 edits.insert(0, create_edit(table));
             }
-            let persisted = self.persisted_without(&[], Some((part, &oldest.memtable)));
+            let persisted =
+                self.tables.persisted(&*self.horizon, &[], Some((part, &oldest.memtable)));
             let start = part.start.clone();
             edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
             edits.push(Edit::Persisted { csn: persisted });
@@ -284,11 +285,6 @@ impl Inner {
         // With one core, it does not matter where writes go.
         let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
         part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
-    }
-
-    /// Whether the table still exists. The result holds while the manifest is locked.
-    fn has(&self, table: &Table) -> bool {
-        self.tables.load().contains_key(&table.id)
     }
 }
 

@@ -112,10 +112,9 @@ impl Inner {
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
         let snapshot = reader.snapshot;
-        let find = || self.tables.load().get(&id).map(|table| table.standing.clone());
         let row = self.get_cached_row(key, snapshot, value, |rows| {
             let tag = |of: &TableVisibility| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
-            TableVisibility::with(self.number, id, find, tag).flatten()
+            self.tables.with_visibility(id, tag).flatten()
         });
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {

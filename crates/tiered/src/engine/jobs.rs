@@ -85,7 +85,7 @@ impl TieredEngine {
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
         let mut idle_looks = 0;
         // Stops at the requested CSN, so that later writes do not cause more flushes.
-        while inner.persisted_without(&[], None) < until {
+        while inner.tables.persisted(&*inner.horizon, &[], None) < until {
             // A background thread may be flushing now, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
             idle_looks = if beside { 0 } else { idle_looks + 1 };
@@ -119,7 +119,7 @@ impl TieredEngine {
         // well.
         let mut done: Vec<Arc<SubTable>> = Vec::new();
         loop {
-            let parts = self.0.all_parts().into_iter();
+            let parts = self.0.tables.all_parts().into_iter();
             let next = parts
                 .filter(|(table, _)| table.dropped() == Csn::MAX)
                 .find(|(_, part)| !done.iter().any(|done| Arc::ptr_eq(done, part)));
@@ -176,7 +176,7 @@ impl TieredEngine {
             let goes_on = inner.wakeups.end_turn(announced, |is_announced| match outcome {
                 Ok(JobOutcome::Worked) => Turn::Work,
                 Ok(JobOutcome::Idle) if is_announced => Turn::Work,
-                Ok(JobOutcome::Idle) if inner.has_work_later() => Turn::Sleep(NAP),
+                Ok(JobOutcome::Idle) if inner.tables.has_work_later() => Turn::Sleep(NAP),
                 Ok(JobOutcome::Idle) => {
                     let wait = inner.trickle.wait(clock::now());
                     Turn::Sleep(wait.map_or(LONG_NAP, |wait| wait.min(LONG_NAP)))
@@ -319,7 +319,8 @@ impl Inner {
         let _working = self.working()?;
         let stable = self.horizon.stable();
         let is_ready = |part: &SubTable| self.ready_to_flush(part, stable).is_some();
-        Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
+        Ok(self.switch_memtables()
+            || self.tables.all_parts().iter().any(|(_, part)| is_ready(part)))
     }
 
     /// Whether this thread should flush. While flushes are not behind, a compaction thread does not
@@ -333,7 +334,7 @@ impl Inner {
     /// Seals memtables that are full or hold back the log. If all memtables together take too much
     /// memory, seals the largest.
     fn switch_memtables(&self) -> bool {
-        let parts = self.all_parts();
+        let parts = self.tables.all_parts();
         let requested = Csn(self.persist_requested.load(Ordering::Acquire));
         let total: usize = parts.iter().map(|(_, part)| part.memory_bytes()).sum();
         let waiting = parts.iter().any(|(_, part)| !part.view().immutables.is_empty());
@@ -363,18 +364,6 @@ impl Inner {
         let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
         self.flushing.load(Ordering::Acquire) > 0
             || self.accounts.budget.used_for(Use::Compactions) > 0
-            || self.all_parts().iter().any(|(_, part)| waits(part))
-    }
-
-    /// Whether a job is waiting that could not run now.
-    fn has_work_later(&self) -> bool {
-        self.tables.load().values().any(|table| {
-            let waits =
-                table.parts().all().iter().any(|part| !part.view_now().immutables.is_empty());
-            // A dropped table that is recorded as gone waits only for the snapshots that read it,
-            // which may take long.
-            let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
-            waits || unrecorded && !table.is_gone()
-        })
+            || self.tables.all_parts().iter().any(|(_, part)| waits(part))
     }
 }

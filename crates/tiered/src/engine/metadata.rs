@@ -290,7 +290,7 @@ impl TieredEngine {
     /// The sub-table with the longest Level2.
     fn longest(&self) -> Option<(Arc<Table>, Arc<SubTable>)> {
         let slices = |part: &SubTable| part.view_now().levels.level2.slices().len();
-        self.0.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
+        self.0.tables.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
     }
 
     /// Moves slices to another place. Returns four times: of the request, when the manifest was

@@ -4,7 +4,7 @@
 //!
 //! Threads take locks in this order: `working` (shared for work on the engine's files, exclusive
 //! for a close); `manifest` (to record and publish edits, not to rewrite a manifest);
-//! `tables_changing` (to replace the map of tables); a table's own; those of a single figure.
+//! that of [`TableSet`] (to replace the map of tables); a table's own; those of a single figure.
 //!
 //! Reads of rows take none of these locks: a change replaces the map of tables, or the view of a
 //! sub-table, as a whole. An install takes its sub-table's lock only to seal a full memtable.
@@ -40,6 +40,7 @@ mod scan;
 mod slice_split;
 mod stats_snapshot;
 mod status;
+mod table_set;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod wakeups;
@@ -53,7 +54,6 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::{Budget, Charge};
 use spillway_base::clock;
@@ -82,7 +82,6 @@ use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::table_visibility::{TableVisibility, next_engine};
-use crate::tombstone_skip::{self, TombstoneSkip};
 use debt::{LevelsDebt, Settled};
 use health::Health;
 pub use jobs::{Background, JobOutcome};
@@ -91,9 +90,8 @@ use pace::Trickle;
 pub use pin::{Copied, ExtentCopy, Pin};
 use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
+use table_set::{NewSubTables, TableSet, Tables, table_at};
 use wakeups::Wakeups;
-
-type Tables = FxHashMap<TableId, Arc<Table>>;
 
 /// The longest that an installer waits for a flush.
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
@@ -121,8 +119,6 @@ struct EngineCounts {
 }
 
 struct Inner {
-    /// Unique among the engines of the process.
-    number: u64,
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
     accounts: Accounts,
@@ -130,8 +126,7 @@ struct Inner {
     /// The locks of the tiers' folders, until the engine is closed.
     locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
-    tables: ArcSwap<Tables>,
-    tables_changing: Mutex<()>,
+    tables: TableSet,
     manifest: Mutex<Manifest>,
     /// The persistent CSN as it was last computed; it never falls (E6).
     persisted: AtomicU64,
@@ -167,7 +162,6 @@ struct Inner {
     /// The newest compactions.
     history: History,
     noted: StatsSnapshots,
-    gap_figures: Arc<tombstone_skip::Figures>,
 }
 
 impl Drop for Inner {
@@ -220,7 +214,11 @@ impl TieredEngine {
             context.queues.allow();
         }
         let accounts = Accounts::new(budget, settings.memtable_bytes);
-        let gap_figures = Arc::new(tombstone_skip::Figures::default());
+        let new_parts = NewSubTables {
+            accounts: accounts.clone(),
+            gaps: settings.gaps,
+            gap_figures: Arc::default(),
+        };
         let number = next_engine();
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
@@ -238,8 +236,7 @@ impl TieredEngine {
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let gaps = || TombstoneSkip::new(settings.gaps, gap_figures.clone());
-            let parts = parts_of((id, stored), state.persisted, &levels, gaps, &accounts)
+            let parts = parts_of((id, stored), state.persisted, &levels, &new_parts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
             let standing = TableVisibility::new(number, id, stored.created);
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
@@ -254,15 +251,13 @@ impl TieredEngine {
         let keeps_hot = costs(Place::Level1) != costs(Place::Level2);
         let engine = TieredEngine(Arc::new(Inner {
             keeps_hot,
-            number,
             settings,
             horizon,
             accounts,
             space,
             locks: Mutex::new(locks),
             context,
-            tables: ArcSwap::from_pointee(tables),
-            tables_changing: Mutex::new(()),
+            tables: TableSet::new(number, tables, new_parts),
             manifest: Mutex::new(manifest),
             persisted,
             next_extent,
@@ -283,7 +278,6 @@ impl TieredEngine {
             counts: EngineCounts::default(),
             history: History::default(),
             noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
-            gap_figures,
         }));
         engine.0.refresh_debt();
         engine.0.context.garbage.begin();
@@ -298,29 +292,6 @@ impl TieredEngine {
 }
 
 impl Inner {
-    fn table_at<'a>(&self, tables: &'a Tables, id: TableId, snapshot: Csn) -> Result<&'a Table> {
-        tables.get(&id).map(|table| &**table).filter(|table| table.exists_at(snapshot)).ok_or_else(
-            || {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!("{id:?} does not exist at commit {snapshot}"),
-                )
-            },
-        )
-    }
-
-    /// An empty set of gaps for a new sub-table.
-    fn new_gaps(&self) -> TombstoneSkip {
-        TombstoneSkip::new(self.settings.gaps, self.gap_figures.clone())
-    }
-
-    fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
-        let _changing = self.tables_changing.lock();
-        let mut tables = Tables::clone(&self.tables.load());
-        change(&mut tables);
-        self.tables.store(Arc::new(tables));
-    }
-
     /// Adds a put or a delete to its table, if the table exists and the write is not persistent
     /// already (E3).
     fn write(&self, tables: &Tables, csn: Csn, op: Op<'_>) {
@@ -401,16 +372,6 @@ impl Inner {
             && part.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
-    /// All sub-tables, each with its table.
-    fn all_parts(&self) -> Vec<(Arc<Table>, Arc<SubTable>)> {
-        let tables = self.tables.load();
-        let of = |table: &Arc<Table>| {
-            let table = table.clone();
-            table.all_parts().into_iter().map(move |part| (table.clone(), part))
-        };
-        tables.values().flat_map(of).collect()
-    }
-
     /// Counts a read of a sub-table if the read is sampled.
     fn note_read(&self, part: &SubTable, is_sample: bool) {
         self.note_use(is_sample && part.mix.count_read());
@@ -423,10 +384,6 @@ impl Inner {
             self.refresh_debt();
             self.wakeups.announce_work();
         }
-    }
-
-    fn memtables_bytes(&self) -> usize {
-        self.tables.load().values().map(|table| table.memory_bytes()).sum()
     }
 
     /// Records a failure that ends the background work (E8).
@@ -446,27 +403,10 @@ impl Inner {
     fn compute_persisted(&self) -> Csn {
         // E8: it does not rise after a failure.
         if self.health.check().is_ok() {
-            let persisted = self.persisted_without(&[], None);
+            let persisted = self.tables.persisted(&*self.horizon, &[], None);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
         }
         Csn(self.persisted.load(Ordering::Acquire))
-    }
-
-    /// The CSN up to which everything would be persistent if the tables `gone` were dropped, and if
-    /// the memtable of the sub-table in `without` were in extents.
-    fn persisted_without(
-        &self,
-        gone: &[Arc<Table>],
-        without: Option<(&Arc<SubTable>, &Arc<Memtable>)>,
-    ) -> Csn {
-        // Read the stable CSN first: everything up to it is installed, so the search below finds it
-        // in a memtable or in extents. A commit that has a CSN and is not installed yet is above
-        // it.
-        let stable = self.horizon.stable();
-        let tables = self.tables.load();
-        let there =
-            tables.values().filter(|&table| !gone.iter().any(|gone| Arc::ptr_eq(gone, table)));
-        there.map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
     }
 }
 
@@ -476,8 +416,7 @@ fn parts_of(
     (id, stored): (TableId, &TableState),
     persisted: Csn,
     levels: &Levels,
-    gaps: impl Fn() -> TombstoneSkip,
-    accounts: &Accounts,
+    new_parts: &NewSubTables,
 ) -> Result<Vec<SubTable>> {
     if let Some(slice) = stored.astride() {
         let extent = slice.extent;
@@ -490,7 +429,7 @@ fn parts_of(
         let levels = levels.within(KeyRange::new(start, end.as_deref()));
         let bounds = ((*start).clone(), end);
         let flushed = persisted.max(**flushed);
-        parts.push(SubTable::new(id, bounds, flushed, levels, gaps(), accounts));
+        parts.push(new_parts.make(id, bounds, flushed, levels));
     }
     Ok(parts)
 }
@@ -534,16 +473,7 @@ impl Engine for TieredEngine {
                 if csn.0 <= inner.known.load(Ordering::Acquire) {
                     continue;
                 }
-                inner.change_tables(|tables| {
-                    tables.entry(id).or_insert_with(|| {
-                        let (all, levels) = ((Box::default(), None), Levels::default());
-                        let gaps = inner.new_gaps();
-                        let accounts = &inner.accounts;
-                        let part = SubTable::new(id, all, Csn::ZERO, levels, gaps, accounts);
-                        let standing = TableVisibility::new(inner.number, id, csn);
-                        Arc::new(Table::new(standing, vec![part], false))
-                    });
-                });
+                inner.tables.create(id, csn);
                 tables = inner.tables.load();
                 inner.wakeups.announce_work();
                 continue;
@@ -587,7 +517,7 @@ impl Engine for TieredEngine {
         value: &mut Vec<u8>,
     ) -> Result<Found> {
         let tables = self.0.tables.load();
-        let table = self.0.table_at(&tables, table, snapshot)?;
+        let table = table_at(&tables, table, snapshot)?;
         self.0.get(table, key, snapshot, access, value)
     }
 
@@ -681,7 +611,7 @@ impl Engine for TieredEngine {
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
         let tables = self.0.tables.load();
-        let table = self.0.table_at(&tables, table, snapshot)?;
+        let table = table_at(&tables, table, snapshot)?;
         let parts = table.parts();
         let parts = parts.within(range);
         self.0.note_use(parts[0].mix.read());
@@ -708,11 +638,7 @@ impl Engine for TieredEngine {
     }
 
     fn tables(&self) -> Vec<TableId> {
-        let tables = self.0.tables.load();
-        let there = tables.values().filter(|table| table.dropped() == Csn::MAX);
-        let mut ids: Vec<TableId> = there.map(|table| table.id).collect();
-        ids.sort_unstable();
-        ids
+        self.0.tables.ids()
     }
 
     fn persisted(&self) -> Csn {

@@ -63,7 +63,7 @@ impl Inner {
     /// snapshot of an earlier opening stays.
     pub(super) fn note(&self) {
         let (disk, dir) = (self.space.disk(), &self.noted.dir);
-        let parts = self.all_parts();
+        let parts = self.tables.all_parts();
         let slices = parts.iter().flat_map(|(_, part)| {
             let view = part.view_now();
             view.levels.runs().map(|run| run.slices().len()).collect::<Vec<_>>()
@@ -83,7 +83,7 @@ impl Inner {
         // is the recorded one.
         let next_extent = self.manifest.lock().state().next_extent;
         let mut counts = Vec::new();
-        for (_, part) in self.all_parts() {
+        for (_, part) in self.tables.all_parts() {
             for (_, slice) in part.view().levels.places() {
                 let of = slice.extent.readings().map(|count| count as u8);
                 if of != [0; REGIONS] {

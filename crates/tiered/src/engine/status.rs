@@ -132,12 +132,12 @@ impl Inner {
             counter(
                 "tiered_scan_tombstones_total",
                 "Tombstones and hidden rows that scans passed one by one.",
-                &self.gap_figures.walked,
+                &self.tables.gap_figures().walked,
             ),
             counter(
                 "tiered_gaps_total",
                 "Ranges of tombstones that scans published, so that later scans skip them.",
-                &self.gap_figures.published,
+                &self.tables.gap_figures().published,
             ),
             counter(
                 "tiered_hidden_slices_total",
@@ -152,7 +152,8 @@ impl Inner {
             gauge(
                 "tiered_range_tombstones",
                 "Range tombstones over versions in extents.",
-                self.all_parts()
+                self.tables
+                    .all_parts()
                     .iter()
                     .map(|(_, part)| part.view_now().levels.ranges.len())
                     .sum::<usize>() as f64,
@@ -255,7 +256,11 @@ impl Inner {
                 "Bytes of block indexes and filters in memory.",
                 table_bytes as f64,
             ),
-            gauge("tiered_memtable_bytes", "Bytes of memtables.", self.memtables_bytes() as f64),
+            gauge(
+                "tiered_memtable_bytes",
+                "Bytes of memtables.",
+                self.tables.memtables_bytes() as f64,
+            ),
             gauge(
                 "tiered_data_bytes",
                 "Bytes of data files that are allocated on the device.",

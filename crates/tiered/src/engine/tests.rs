@@ -387,7 +387,7 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
         let versions: u64 =
             bench.engine.status().iter().map(|table| table.levels[2].versions).sum();
         assert_eq!(versions, rows, "a full compaction leaves one version of each row");
-        for (_, part) in bench.engine.0.all_parts() {
+        for (_, part) in bench.engine.0.tables.all_parts() {
             assert!(part.view().levels.ranges.is_empty(), "nothing is left for them to hide");
         }
         compactions += minor_compactions(&bench);

@@ -100,7 +100,7 @@ impl Inner {
         let mut edits: Vec<Edit> = fresh.iter().map(|table| create_edit(table)).collect();
         let known = gone.iter().filter(|table| manifest.state().tables.contains_key(&table.id));
         edits.extend(known.map(|table| Edit::DropTable { table: table.id }));
-        let persisted = self.persisted_without(&gone, None);
+        let persisted = self.tables.persisted(&*self.horizon, &gone, None);
         edits.extend([Edit::Persisted { csn: persisted }, Edit::Known { csn: stable }]);
         manifest.commit(edits)?;
         fresh.iter().for_each(|table| table.recorded.store(true, Ordering::Release));
@@ -116,7 +116,7 @@ impl Inner {
     /// and below `csn`.
     pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
         let mut manifest = self.recording()?;
-        let persisted = self.persisted_without(&[], None);
+        let persisted = self.tables.persisted(&*self.horizon, &[], None);
         if manifest.state().persisted < csn.min(persisted) {
             manifest.commit(vec![Edit::Persisted { csn: persisted }])?;
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
@@ -142,7 +142,7 @@ impl Inner {
         if gone.is_empty() {
             return Ok(false);
         }
-        self.change_tables(|tables| gone.iter().for_each(|table| drop(tables.remove(&table.id))));
+        self.tables.remove(&gone);
         for table in &gone {
             for view in table.parts().all().iter().map(|part| part.view()) {
                 view.memtables().for_each(|memtable| memtable.retire());
@@ -227,7 +227,7 @@ impl Inner {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let oldest = live.first().copied().unwrap_or_default();
-        let mut parts = self.all_parts();
+        let mut parts = self.tables.all_parts();
         parts.retain(|(table, _)| table.dropped() == Csn::MAX);
         for (table, part) in &parts {
             if self.let_go_hidden(table, part)? || self.cut_beside_damage(table, part)? {

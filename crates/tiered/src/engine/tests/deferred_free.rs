@@ -14,13 +14,13 @@ fn view_of_what_is_gone() -> (TieredEngine, Arc<View>) {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(38));
     Metadata { extents: 3000, tables: 1, subtables: 1, seed: 6 }.make(&disk, &dir()).unwrap();
     let engine = Metadata::open(disk, &dir(), 64 << 20).unwrap();
-    let (table, part) = engine.0.all_parts().pop().unwrap();
+    let (table, part) = engine.0.tables.all_parts().pop().unwrap();
     let view = part.view();
     let dropped = batch(&[Op::DropTable(table.id)]);
     drop((table, part));
     engine.install(Csn((1 << 40) - 1), &dropped);
     idle(&engine);
-    assert!(engine.0.all_parts().is_empty());
+    assert!(engine.0.tables.all_parts().is_empty());
     (engine, view)
 }
 
@@ -59,7 +59,7 @@ fn what_is_still_read_stays() {
     Metadata { extents: 3000, tables: 1, subtables: 1, seed: 7 }.make(&disk, &dir()).unwrap();
     let engine = Metadata::open(disk, &dir(), 64 << 20).unwrap();
     let listed = || {
-        let (_, part) = engine.0.all_parts().pop().unwrap();
+        let (_, part) = engine.0.tables.all_parts().pop().unwrap();
         let levels = part.view().levels.clone();
         levels.places().map(|(place, slice)| (place, slice.meta.id())).collect::<Vec<_>>()
     };

@@ -152,14 +152,14 @@ fn e3_the_log_does_not_fill_memory_with_a_table_that_is_gone() {
     bench.work().unwrap();
     assert!(bench.engine.persisted() < Csn(4), "the log is not cut");
     assert!(!bench.engine.0.tables.load().contains_key(&table(3)));
-    let before = bench.engine.0.memtables_bytes();
+    let before = bench.engine.0.tables.memtables_bytes();
     for rewritten in [false, true] {
         if rewritten {
             bench.engine.0.manifest.lock().rewrite().unwrap();
         }
         let bench = open(&disk.fork()).unwrap();
         log.iter().for_each(|commit| bench.install(commit));
-        assert_eq!(bench.engine.0.memtables_bytes(), before);
+        assert_eq!(bench.engine.0.tables.memtables_bytes(), before);
         bench.horizon.stable.store(31, Ordering::SeqCst);
         bench.work().unwrap();
         assert_eq!(bench.engine.tables(), [table(1), table(2)]);

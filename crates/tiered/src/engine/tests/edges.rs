@@ -361,7 +361,7 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
         let ops = [Op::CreateTable(id), Op::Put { table: id, key: b"k", value: b"v" }];
         bench.install(&(Csn(ordinal.into()), batch(&ops)));
     }
-    assert!(bench.engine.0.memtables_bytes() <= tables as usize * 4096);
+    assert!(bench.engine.0.tables.memtables_bytes() <= tables as usize * 4096);
     assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
 }
 
@@ -424,7 +424,7 @@ fn admit_makes_room_or_says_why_there_is_none() {
         Ok(())
     };
     fill(&bench, true).unwrap();
-    assert!(bench.engine.0.memtables_bytes() <= limit + limit / 4);
+    assert!(bench.engine.0.tables.memtables_bytes() <= limit + limit / 4);
     let refused = fill(&bench, false).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MemoryFull, "what is not stable cannot be flushed");
     disk.set_capacity(Some(disk.used()));

@@ -261,13 +261,13 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
         let disk = SimDisk::new(0);
         disk.fail_operation(crash_at, Fault::Crash);
         let mut parts_then = 0;
-        let mut worked = |inner: &Inner| parts_then = inner.all_parts().len();
+        let mut worked = |inner: &Inner| parts_then = inner.tables.all_parts().len();
         let claimed = drive_and(&disk, &commits, 3, settings(), &mut worked);
         disk.crash();
         disk.restart();
         verify_clean(&disk);
         let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
-        let parts = bench.engine.0.all_parts().len();
+        let parts = bench.engine.0.tables.all_parts().len();
         for at in (0..2).filter(|at| is_within[*at]) {
             within[at][usize::from(parts != parts_then)] += 1;
         }

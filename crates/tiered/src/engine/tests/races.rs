@@ -24,7 +24,7 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
             let told = met.clone();
             disk.after_next_write("data", move || {
                 let (table, part) = {
-                    let mut parts = engine.0.all_parts();
+                    let mut parts = engine.0.tables.all_parts();
                     parts.retain(|(of, _)| of.id == table(1));
                     parts.swap_remove(0)
                 };
@@ -180,7 +180,7 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
 #[test]
 fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
     let waiting = |bench: &Bench| {
-        let parts = bench.engine.0.all_parts();
+        let parts = bench.engine.0.tables.all_parts();
         let views = parts.iter().map(|(_, part)| part.view());
         views.filter(|view| !view.active.is_empty() || !view.immutables.is_empty()).count()
     };

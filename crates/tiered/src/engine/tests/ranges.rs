@@ -62,7 +62,7 @@ fn newest(bench: &Bench, key: u64) -> Found {
 }
 
 fn ranges(bench: &Bench) -> usize {
-    let parts = bench.engine.0.all_parts();
+    let parts = bench.engine.0.tables.all_parts();
     parts.iter().map(|(_, part)| part.view().levels.ranges.len()).sum()
 }
 

@@ -332,7 +332,7 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
         let later = Op::Put { table: table(1), key: &key(7000), value: b"later" };
         bench.install(&(Csn(csn + 1), batch(&[later])));
         let (forward, backward) = (Direction::Forward, Direction::Backward);
-        let walked = || bench.engine.0.gap_figures.walked.load(Ordering::Relaxed);
+        let walked = || bench.engine.0.tables.gap_figures().walked.load(Ordering::Relaxed);
         let mut walked_by_each = Vec::new();
         for direction in [forward, backward, forward, backward] {
             let (before, all) = (walked(), KeyRange::ALL);

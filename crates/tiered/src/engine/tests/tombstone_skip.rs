@@ -30,7 +30,7 @@ fn delete(bench: &Bench, csn: u64, rows: std::ops::Range<u64>) {
 }
 
 fn figures(bench: &Bench) -> &Figures {
-    &bench.engine.0.gap_figures
+    bench.engine.0.tables.gap_figures()
 }
 
 /// The first row in a direction, and the number of tombstones that the scan passed before it.

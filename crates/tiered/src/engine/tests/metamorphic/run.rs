@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
     }
 
     fn some_part(&self, number: u64) -> (Arc<Table>, Arc<SubTable>) {
-        let mut parts = self.bench.engine.0.all_parts();
+        let mut parts = self.bench.engine.0.tables.all_parts();
         parts.swap_remove((number % parts.len() as u64) as usize)
     }
 
