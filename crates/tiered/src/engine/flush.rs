@@ -224,7 +224,7 @@ impl Inner {
             true => written.finish()?,
             false => written.sync()?,
         }
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         if !self.tables.contains(table) {
             return Ok(());
         }
@@ -260,7 +260,7 @@ impl Inner {
             edits.push(Edit::Persisted { csn: persisted });
             self.commit(&mut manifest, edits, &mut written)?;
             table.recorded.store(true, Ordering::Release);
-            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+            self.persistence.raise_persisted(persisted);
         }
         change.apply();
         part.edit(&edit, Some((&oldest.memtable, flushed)));

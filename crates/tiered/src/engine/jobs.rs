@@ -290,7 +290,7 @@ impl Inner {
         };
         let worked = unless_full(self.record_tables())?
             || unless_full(self.reap_tables())?
-            || (compact && self.rewrite_manifest()?)
+            || (compact && self.persistence.rewrite_long_manifest(&self.health)?)
             || self.switch_memtables()
             || (self.wants_flush(compact) && unless_full(self.flush_one())?)
             || (compact && unless_full(self.repartition())?)

@@ -15,8 +15,8 @@ use spillway_base::rng::Rng;
 use spillway_base::{Csn, EngineKind, Error, Result, TableId};
 use spillway_storage::{Disk, OpenMode};
 
+use super::TieredEngine;
 use super::change::Change;
-use super::{Inner, TieredEngine};
 use crate::coding::{Coding, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
 use crate::level::{LevelsEdit, Slice};
@@ -305,7 +305,7 @@ impl TieredEngine {
             (slices.to_vec(), slices.iter().map(|slice| (place, slice.clone())).collect());
         let edit = LevelsEdit { removed, added, ..LevelsEdit::default() };
         let asked = now();
-        let mut manifest = self.0.recording()?;
+        let mut manifest = self.0.persistence.record(&self.0.health)?;
         let edits = Change::of(&edit).edits(table, &edit, &part.view_now().levels.ranges);
         let begin = now();
         manifest.commit(edits)?;
@@ -321,14 +321,6 @@ impl TieredEngine {
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],
     /// [`spillway_base::ErrorKind::WritesStopped`].
     pub fn rewrite_manifest(&self, beside: bool) -> Result<u64> {
-        let mut manifest = Inner::recording(&self.0)?;
-        let rewrite = beside.then(|| manifest.begin_rewrite()).flatten();
-        let Some(rewrite) = rewrite else {
-            manifest.rewrite()?;
-            return Ok(manifest.bytes());
-        };
-        drop(manifest);
-        rewrite.run(&self.0.manifest)?;
-        Ok(self.0.manifest.lock().bytes())
+        self.0.persistence.rewrite_manifest(&self.0.health, beside)
     }
 }

@@ -32,6 +32,7 @@ mod moves;
 mod pace;
 mod partition;
 mod pending_extents;
+mod persistence;
 mod pin;
 mod prefetch;
 mod range_tombstones;
@@ -87,6 +88,7 @@ use health::Health;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
 use pace::Trickle;
+use persistence::Persistence;
 pub use pin::{Copied, ExtentCopy, Pin};
 use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
@@ -127,12 +129,7 @@ struct Inner {
     locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
     tables: TableSet,
-    manifest: Mutex<Manifest>,
-    /// The persistent CSN as it was last computed; it never falls (E6).
-    persisted: AtomicU64,
-    next_extent: AtomicU64,
-    /// Each table that a commit up to this CSN created is in the manifest, or was dropped.
-    known: AtomicU64,
+    persistence: Persistence,
     /// Memtables with commits at or below this CSN are sealed.
     persist_requested: AtomicU64,
     /// The newest commit of a memtable that could not be flushed because it was not stable.
@@ -241,9 +238,6 @@ impl TieredEngine {
             let standing = TableVisibility::new(number, id, stored.created);
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
         }
-        let persisted = AtomicU64::new(state.persisted.0);
-        let next_extent = AtomicU64::new(state.next_extent.0);
-        let known = AtomicU64::new(state.known.0);
         let costs = |place| {
             let class = space.class_for(TieredSettings::class_at(place));
             (class, settings.compression_at(place, class))
@@ -258,10 +252,7 @@ impl TieredEngine {
             locks: Mutex::new(locks),
             context,
             tables: TableSet::new(number, tables, new_parts),
-            manifest: Mutex::new(manifest),
-            persisted,
-            next_extent,
-            known,
+            persistence: Persistence::new(manifest),
             persist_requested: AtomicU64::new(0),
             awaits_durable: AtomicU64::new(0),
             flushing: AtomicUsize::new(0),
@@ -404,9 +395,9 @@ impl Inner {
         // E8: it does not rise after a failure.
         if self.health.check().is_ok() {
             let persisted = self.tables.persisted(&*self.horizon, &[], None);
-            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+            self.persistence.raise_persisted(persisted);
         }
-        Csn(self.persisted.load(Ordering::Acquire))
+        self.persistence.persisted()
     }
 }
 
@@ -470,7 +461,7 @@ impl Engine for TieredEngine {
             }
             if let Op::CreateTable(id) = op {
                 // E3: replaying the log does not recreate a table that was dropped and forgotten.
-                if csn.0 <= inner.known.load(Ordering::Acquire) {
+                if inner.persistence.knows(csn) {
                     continue;
                 }
                 inner.tables.create(id, csn);
@@ -646,12 +637,14 @@ impl Engine for TieredEngine {
     }
 
     fn record_persisted(&self, csn: Csn) -> Result<()> {
-        let _working = self.0.working()?;
-        let recorded = self.0.note_persisted(csn);
+        let inner = &self.0;
+        let _working = inner.working()?;
+        let persisted = || inner.tables.persisted(&*inner.horizon, &[], None);
+        let recorded = inner.persistence.record_persisted(&inner.health, csn, persisted);
         if let Err(error) = &recorded
             && error.kind() != ErrorKind::DiskFull
         {
-            self.0.fail(error);
+            inner.fail(error);
         }
         recorded
     }

@@ -166,7 +166,7 @@ impl Inner {
             return Ok(damaged);
         }
         written.sync()?;
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         if table.is_gone() {
             return Ok(false);
         }

@@ -200,7 +200,7 @@ impl Inner {
         let edit = self.cut_slices(table, &levels, key, &mut written)?;
         written.sync()?;
         let cut = levels.apply(&edit)?;
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         if table.is_gone() || !table.recorded.load(Ordering::Acquire) {
             return Ok(false);
         }
@@ -230,7 +230,7 @@ impl Inner {
         let Some(_other) = next.take_whole() else { return Ok(false) };
         let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
         let Some(_beside) = Flushing::begin(self, next) else { return Ok(false) };
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         let damaged = part.quarantined().or_else(|| next.quarantined()).is_some();
         if damaged || table.is_gone() || !table.recorded.load(Ordering::Acquire) {
             return Ok(false);

@@ -142,7 +142,7 @@ impl<'a> PendingExtents<'a> {
 
 impl Output for PendingExtents<'_> {
     fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
-        let id = self.inner.new_extent_id();
+        let id = self.inner.persistence.new_extent_id();
         self.put(extent.finish(id))
     }
 }

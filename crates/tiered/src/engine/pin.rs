@@ -9,7 +9,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use spillway_base::{Csn, Error, Result, TableId};
@@ -59,7 +58,7 @@ impl TieredEngine {
         let inner = &self.0;
         // Edits wait while the state and the views are taken, but not while the extents are
         // visited.
-        let manifest = inner.manifest.lock();
+        let manifest = inner.persistence.manifest();
         let mut state = manifest.state().clone();
         // A flush records its edit and publishes its view under this lock, so everything up to this
         // CSN is in the files of the state, too.
@@ -68,8 +67,7 @@ impl TieredEngine {
         let stable = inner.horizon.stable();
         // Work in progress may record numbers that were assigned already. A copy must not assign
         // them again.
-        state.next_extent =
-            state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
+        state.next_extent = state.next_extent.max(inner.persistence.next_extent_id());
         let tables = inner.tables.load();
         let views_of = |id| {
             let table = tables.get(id).expect("a table of the manifest is in the engine");

@@ -145,7 +145,7 @@ impl Inner {
         if edit.removed.is_empty() && changes(&edit).is_none() {
             return Ok(false);
         }
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         edit.ranges = changes(&edit);
         if table.is_gone() || part.is_closed() || edit.removed.is_empty() && edit.ranges.is_none() {
             return Ok(false);

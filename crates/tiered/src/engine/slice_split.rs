@@ -154,7 +154,7 @@ impl Inner {
             return Ok(false);
         }
         written.sync()?;
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         if table.is_gone() {
             return Ok(false);
         }

@@ -81,7 +81,7 @@ impl Inner {
     fn recent(&self) -> StatsSnapshot {
         // A number that was assigned and not recorded may be assigned again after a crash. So this
         // is the recorded one.
-        let next_extent = self.manifest.lock().state().next_extent;
+        let next_extent = self.persistence.manifest().state().next_extent;
         let mut counts = Vec::new();
         for (_, part) in self.tables.all_parts() {
             for (_, slice) in part.view().levels.places() {

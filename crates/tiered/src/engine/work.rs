@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashSet;
 use spillway_base::clock::{self, Clock};
 use spillway_base::engine::Access;
-use spillway_base::lock::MutexGuard;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
@@ -25,7 +24,7 @@ use crate::compaction::{
     Coder, DropRule, MergeInput, MergeResult, MergeWriter, Planner, Policy, SplitPoints, Tally,
 };
 use crate::extent::ExtentBuilder;
-use crate::extent_meta::{ExtentId, SliceId};
+use crate::extent_meta::SliceId;
 use crate::inspect::Timer;
 use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
@@ -47,14 +46,6 @@ const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// Locks the manifest to record edits. If the engine has failed meanwhile, returns the failure:
-    /// running work ends here, and the failure stays recorded (E8).
-    pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
-        let manifest = self.manifest.lock();
-        self.health.check()?;
-        Ok(manifest)
-    }
-
     /// Records edits, including those of written extents. On a full disk the extents' slots are
     /// freed. After any other failure it is unknown whether the edits are recorded, so the slots
     /// are not used again before the next opening.
@@ -89,7 +80,7 @@ impl Inner {
         if !self.tables.load().values().any(|table| new(&table) || gone(&table)) {
             return Ok(false);
         }
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         // Tables are reaped under the same lock, so none of these tables has been reaped. Another
         // thread that has read a later stable CSN may have marked some of them as gone. If such a
         // table was not recorded, nothing was recorded about its end. Recording it now would leave
@@ -105,23 +96,11 @@ impl Inner {
         manifest.commit(edits)?;
         fresh.iter().for_each(|table| table.recorded.store(true, Ordering::Release));
         gone.iter().for_each(|table| table.mark_gone());
-        self.known.fetch_max(stable.0, Ordering::AcqRel);
-        self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
+        self.persistence.raise_known(stable);
+        self.persistence.raise_persisted(persisted);
         drop(manifest);
         self.refresh_debt();
         Ok(true)
-    }
-
-    /// Records the persistent CSN in the manifest, if the recorded one is below the persistent CSN
-    /// and below `csn`.
-    pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
-        let mut manifest = self.recording()?;
-        let persisted = self.tables.persisted(&*self.horizon, &[], None);
-        if manifest.state().persisted < csn.min(persisted) {
-            manifest.commit(vec![Edit::Persisted { csn: persisted }])?;
-            self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
-        }
-        Ok(())
     }
 
     /// Removes dropped tables that no snapshot can see any more.
@@ -132,7 +111,7 @@ impl Inner {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let oldest = live.first().copied().unwrap_or_default();
-        let manifest = self.recording()?;
+        let manifest = self.persistence.record(&self.health)?;
         let unseen = |table: &&Arc<Table>| {
             table.is_gone()
                 && table.dropped() <= oldest
@@ -165,12 +144,6 @@ impl Inner {
         let alone = self.wakeups.is_alone();
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
         paced.then(|| Pace::begin(&Clock::system()))
-    }
-
-    /// A number for a new extent. If a number is never recorded, it may be assigned again after a
-    /// restart.
-    pub(super) fn new_extent_id(&self) -> ExtentId {
-        ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Merges sources into extents. Returns the slices of the sources that stay where they are.
@@ -440,7 +413,7 @@ impl Inner {
         let to = (pick.target, &mut written);
         let (stays, tally) = self.run_merge(table, sources, rules, policy, coder, to)?;
         written.sync()?;
-        let mut manifest = self.recording()?;
+        let mut manifest = self.persistence.record(&self.health)?;
         if table.is_gone() {
             return Ok(());
         }
@@ -476,21 +449,6 @@ impl Inner {
         self.counts.compaction_written_bytes.fetch_add(written.bytes, Ordering::Relaxed);
         self.history.note(&timer, table.id, pick, &tally, (extents, written.bytes));
         Ok(())
-    }
-
-    /// Writes a fresh manifest when the old one is long, while other work records edits. A full
-    /// disk does not stop the work: the old manifest stays in force.
-    pub(super) fn rewrite_manifest(&self) -> Result<bool> {
-        let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
-        self.health.check()?;
-        let Some(rewrite) = manifest.is_long().then(|| manifest.begin_rewrite()).flatten() else {
-            return Ok(false);
-        };
-        drop(manifest);
-        match rewrite.run(&self.manifest) {
-            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
-            rewritten => rewritten.map(|()| true),
-        }
     }
 
     /// Returns free space to the file system. Within files, it returns the slots beyond those that

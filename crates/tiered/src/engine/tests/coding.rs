@@ -232,7 +232,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         ids
     };
     let stored = || -> Vec<u16> {
-        let manifest = inner.manifest.lock();
+        let manifest = inner.persistence.manifest();
         manifest.state().tables[&table(1)].dictionaries.keys().map(|id| id.0).collect()
     };
     assert_eq!((named(&bench), stored()), (vec![1], vec![1]));
@@ -261,7 +261,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     let second = Dictionary::train(id, &bodies, 1024).unwrap();
     let bytes = second.bytes().into();
     let add = Edit::AddDictionary { table: table(1), id, bytes };
-    inner.manifest.lock().commit(vec![add]).unwrap();
+    inner.persistence.manifest().commit(vec![add]).unwrap();
     shelf.add(Arc::new(second));
     let before = Csn(commits.len() as u64);
     let all = KeyRange::ALL;
@@ -283,7 +283,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         write(&bench, &mut commits);
     }
     assert_eq!((named(&bench), stored()), (vec![id.0], vec![1, id.0]));
-    inner.manifest.lock().rewrite().unwrap();
+    inner.persistence.manifest().rewrite().unwrap();
     assert_eq!(stored(), [id.0]);
     let mut rows = 0;
     while scan.next(Access::Blocking).unwrap() {

@@ -155,7 +155,7 @@ fn e3_the_log_does_not_fill_memory_with_a_table_that_is_gone() {
     let before = bench.engine.0.tables.memtables_bytes();
     for rewritten in [false, true] {
         if rewritten {
-            bench.engine.0.manifest.lock().rewrite().unwrap();
+            bench.engine.0.persistence.manifest().rewrite().unwrap();
         }
         let bench = open(&disk.fork()).unwrap();
         log.iter().for_each(|commit| bench.install(commit));

@@ -234,7 +234,7 @@ fn e5_a_table_that_another_thread_found_dropped_is_not_recorded() {
         assert!(engine.0.record_tables().unwrap());
     }));
     bench.engine.0.record_tables().unwrap();
-    assert!(bench.engine.0.manifest.lock().state().tables.is_empty());
+    assert!(bench.engine.0.persistence.manifest().state().tables.is_empty());
     assert!(bench.engine.0.reap_tables().unwrap());
     drop(bench.engine.pin());
     drop(bench);

@@ -258,7 +258,7 @@ fn e6_what_is_persistent_is_not_installed_again() {
         if says_so {
             flush(&bench);
             bench.engine.record_persisted(Csn(301)).unwrap();
-            assert!(bench.engine.0.manifest.lock().state().persisted >= Csn(301));
+            assert!(bench.engine.0.persistence.manifest().state().persisted >= Csn(301));
         }
         drop((active, part));
         disk.crash();

@@ -32,7 +32,7 @@ pub(super) fn used(bench: &Bench) -> Vec<(DeviceClass, u64)> {
 pub(super) fn nothing_is_lost(bench: &Bench) {
     let inner = &bench.engine.0;
     let (all, free) = inner.space.bytes();
-    let state = inner.manifest.lock().state().clone();
+    let state = inner.persistence.manifest().state().clone();
     let extents = state.tables.values().flat_map(|table| table.extents.values());
     let slots: u64 = extents.map(|extent| u64::from(extent.meta.slots.count)).sum();
     assert_eq!(all - free, slots * inner.space.slot_bytes() as u64);
@@ -209,7 +209,7 @@ fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     let status = bench.engine.status();
     let told = status[0].quarantine.clone().unwrap();
     assert!(told.contains("block 0") && status[1].quarantine.is_none(), "{told}");
-    let extents = |id| bench.engine.0.manifest.lock().state().tables[&id].extents.clone();
+    let extents = |id| bench.engine.0.persistence.manifest().state().tables[&id].extents.clone();
     assert!(extents(table(1)).values().any(|extent| extent.meta.slots == slots));
     let on = bench.engine.0.space.classes_of_files();
     let others = extents(table(2));
