@@ -46,7 +46,8 @@ pub enum TableUse {
 }
 
 impl TableUse {
-    const ALL: [TableUse; 3] = [TableUse::MostlyWritten, TableUse::Mixed, TableUse::MostlyRead];
+    pub(crate) const ALL: [TableUse; 3] =
+        [TableUse::MostlyWritten, TableUse::Mixed, TableUse::MostlyRead];
 
     /// The next use of a table that has this use now, if `written` percent of its operations are
     /// writes.

@@ -64,12 +64,9 @@ impl Inner {
 
     /// The debt of memtables and levels.
     pub(super) fn debt(&self) -> Debt {
-        // Memory that only a slow reader holds does not count, because no flush would free it.
-        let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
         let levels = &self.levels_debt;
         Debt {
-            // Memtables may fill half of their share. Above that, flushes are behind.
-            flush: (2.0 * share - 1.0).max(0.0),
+            flush: self.write_buffer.flush_debt(),
             level0: f64::from_bits(levels.level0.load(Ordering::Relaxed)),
             compaction: f64::from_bits(levels.compaction.load(Ordering::Relaxed)),
         }

@@ -24,29 +24,6 @@ use crate::table::Table;
 use crate::view::Immutable;
 use crate::write_load::MARKS;
 
-/// The right to flush a sub-table.
-pub(super) struct Flushing<'a> {
-    inner: &'a Inner,
-    part: &'a SubTable,
-}
-
-impl Flushing<'_> {
-    pub(super) fn begin<'a>(inner: &'a Inner, part: &'a SubTable) -> Option<Flushing<'a>> {
-        if part.flushing.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        inner.flushing.fetch_add(1, Ordering::AcqRel);
-        Some(Flushing { inner, part })
-    }
-}
-
-impl Drop for Flushing<'_> {
-    fn drop(&mut self) {
-        self.part.flushing.store(false, Ordering::Release);
-        self.inner.flushing.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// The target of a flush.
 enum FlushTarget {
     /// A new sub-level of Level0.
@@ -65,24 +42,23 @@ fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>
 
 impl Inner {
     /// Flushes the largest memtable that is the oldest of its sub-table and may be flushed (E7).
-    /// Several threads flush different sub-tables in parallel. One thread at a time flushes a
-    /// sub-table, so that its memtables are flushed in order.
+    /// Several threads flush different sub-tables in parallel.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let parts = self.tables.all_parts();
-        let ready = |part: &SubTable| self.ready_to_flush(part, stable);
+        let ready = |part: &SubTable| self.flushes.ready(part, stable);
         let waiting = parts.iter().filter_map(|(table, part)| Some((table, part, ready(part)?)));
         let mut waiting: Vec<_> =
             waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
         waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
         let mut outcome = Ok(false);
         for (_, table, part) in waiting {
-            let Some(_flushing) = Flushing::begin(self, part) else { continue };
+            let Some(_flushing) = self.flushes.begin(part) else { continue };
             // Another thread may have flushed it since, or split its sub-table.
             let Some(oldest) = ready(part) else { continue };
             let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
-            self.disk_full.store(full, Ordering::Release);
+            self.flushes.note_end(full);
             outcome = flushed.map(|()| true);
             // A smaller memtable may fit, or need no space.
             if !full {
@@ -92,24 +68,10 @@ impl Inner {
         outcome
     }
 
-    /// A sub-table's oldest memtable, if it may be flushed (E7).
-    pub(super) fn ready_to_flush(&self, part: &SubTable, stable: Csn) -> Option<Immutable> {
-        let oldest = part.view().immutables.last()?.clone();
-        if !oldest.memtable.is_quiet() || part.is_closed() {
-            return None;
-        }
-        let newest = oldest.memtable.csn_max();
-        if newest > stable {
-            self.awaits_durable.fetch_max(newest.0, Ordering::AcqRel);
-            return None;
-        }
-        Some(oldest)
-    }
-
     /// Chooses the target of a memtable's flush.
     fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
         // If flushes are behind, they do not merge.
-        if !self.settings.straight_flush || self.debt().flush > 0.0 {
+        if !self.settings.straight_flush || self.write_buffer.flush_debt() > 0.0 {
             return FlushTarget::Level0;
         }
         let Some((first, last)) = keys_of(memtable, part) else { return FlushTarget::Level0 };

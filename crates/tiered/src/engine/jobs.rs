@@ -5,7 +5,6 @@
 //! order of jobs is deterministic.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spillway_base::budget::Use;
@@ -82,12 +81,12 @@ impl TieredEngine {
     pub fn flush_all(&self) -> Result<()> {
         let inner = &self.0;
         let until = inner.horizon.stable();
-        self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
+        inner.flushes.request(until);
         let mut idle_looks = 0;
         // Stops at the requested CSN, so that later writes do not cause more flushes.
         while inner.tables.persisted(&*inner.horizon, &[], None) < until {
             // A background thread may be flushing now, and leave more to do.
-            let beside = inner.flushing.load(Ordering::Acquire) > 0;
+            let beside = inner.flushes.is_running();
             idle_looks = if beside { 0 } else { idle_looks + 1 };
             let is_left = inner.leaves_flushes() && idle_looks < IDLE_LOOKS;
             let is_more = match is_left {
@@ -98,7 +97,7 @@ impl TieredEngine {
                 idle_looks = 0;
                 continue;
             }
-            if !is_more && !beside && inner.flushing.load(Ordering::Acquire) == 0 {
+            if !is_more && !beside && !inner.flushes.is_running() {
                 return Ok(());
             }
             if is_left {
@@ -230,12 +229,12 @@ impl TieredEngine {
 
     fn await_room(&self, bytes: usize) -> Result<()> {
         let inner = &self.0;
-        let limit = inner.settings.memtables_bytes;
+        let limit = inner.write_buffer.limit();
         let started = clock::now();
         loop {
             inner.wakeups.announce_work();
             inner.health.check()?;
-            if inner.accounts.unflushed.used() + bytes <= limit.max(2 * bytes) {
+            if inner.write_buffer.has_room(bytes, limit.max(2 * bytes)) {
                 return Ok(());
             }
             // Without background threads, as in a simulation, the caller does the work.
@@ -243,7 +242,7 @@ impl TieredEngine {
             if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                 continue;
             }
-            if inner.disk_full.load(Ordering::Acquire) {
+            if inner.flushes.met_full_disk() {
                 return Err(Error::new(
                     ErrorKind::DiskFull,
                     "the disk is full, so memory cannot be written out; free space to go on",
@@ -291,7 +290,7 @@ impl Inner {
         let worked = unless_full(self.record_tables())?
             || unless_full(self.reap_tables())?
             || (compact && self.persistence.rewrite_long_manifest(&self.health)?)
-            || self.switch_memtables()
+            || self.write_buffer.seal_due(&self.tables, self.flushes.requested())
             || (self.wants_flush(compact) && unless_full(self.flush_one())?)
             || (compact && unless_full(self.repartition())?)
             || (compact && unless_full(self.compact_one())?)
@@ -309,8 +308,8 @@ impl Inner {
     /// slowed.
     fn leaves_flushes(&self) -> bool {
         !self.wakeups.is_alone()
-            && !self.disk_full.load(Ordering::Acquire)
-            && self.debt().flush < NO_REST
+            && !self.flushes.met_full_disk()
+            && self.write_buffer.flush_debt() < NO_REST
     }
 
     /// Whether a memtable could be flushed now. First seals memtables that were requested to be
@@ -318,8 +317,8 @@ impl Inner {
     fn has_to_flush(&self) -> Result<bool> {
         let _working = self.working()?;
         let stable = self.horizon.stable();
-        let is_ready = |part: &SubTable| self.ready_to_flush(part, stable).is_some();
-        Ok(self.switch_memtables()
+        let is_ready = |part: &SubTable| self.flushes.ready(part, stable).is_some();
+        Ok(self.write_buffer.seal_due(&self.tables, self.flushes.requested())
             || self.tables.all_parts().iter().any(|(_, part)| is_ready(part)))
     }
 
@@ -327,43 +326,16 @@ impl Inner {
     /// flush beside another thread, to leave cores to concurrent work.
     fn wants_flush(&self, compacts: bool) -> bool {
         let alone = self.wakeups.is_alone();
-        let is_behind = || self.debt().flush > 0.0;
-        alone || !compacts || self.flushing.load(Ordering::Acquire) == 0 || is_behind()
-    }
-
-    /// Seals memtables that are full or hold back the log. If all memtables together take too much
-    /// memory, seals the largest.
-    fn switch_memtables(&self) -> bool {
-        let parts = self.tables.all_parts();
-        let requested = Csn(self.persist_requested.load(Ordering::Acquire));
-        let total: usize = parts.iter().map(|(_, part)| part.memory_bytes()).sum();
-        let waiting = parts.iter().any(|(_, part)| !part.view().immutables.is_empty());
-        let crowded = total > self.settings.memtables_bytes / 2 && !waiting;
-        let actives = parts.iter().map(|(_, part)| part.view().active.bytes());
-        let largest = actives.max().unwrap_or(0);
-        let mut switched = false;
-        for (_, part) in &parts {
-            let view = part.view();
-            let active = &view.active;
-            let most = self.settings.memtable_bytes(part.mix.used_for());
-            let full = active.is_full(most);
-            // While an older memtable waits to be flushed, that one holds back the log, so sealing
-            // this one would not help.
-            let pins =
-                !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
-            if full || pins || (crowded && active.bytes() == largest) {
-                switched |= part.switch(active, &self.accounts, || self.horizon.installed());
-            }
-        }
-        switched
+        let is_behind = || self.write_buffer.flush_debt() > 0.0;
+        alone || !compacts || !self.flushes.is_running() || is_behind()
     }
 
     /// Whether flushes or compactions hold memory that they will free, or sealed memtables wait to
     /// be flushed.
     fn holds_memory(&self) -> bool {
         let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
-        self.flushing.load(Ordering::Acquire) > 0
-            || self.accounts.budget.used_for(Use::Compactions) > 0
+        self.flushes.is_running()
+            || self.write_buffer.accounts().budget.used_for(Use::Compactions) > 0
             || self.tables.all_parts().iter().any(|(_, part)| waits(part))
     }
 }

@@ -22,6 +22,7 @@ mod coding;
 mod debt;
 mod estimate;
 mod flush;
+mod flush_schedule;
 mod get;
 mod health;
 mod inspect;
@@ -46,6 +47,7 @@ mod table_set;
 mod tests;
 mod wakeups;
 mod work;
+mod write_buffer;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -84,6 +86,7 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::table_visibility::{TableVisibility, next_engine};
 use debt::{LevelsDebt, Settled};
+use flush_schedule::FlushSchedule;
 use health::Health;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
@@ -94,6 +97,7 @@ use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
 use table_set::{NewSubTables, TableSet, Tables, table_at};
 use wakeups::Wakeups;
+use write_buffer::WriteBuffer;
 
 /// The longest that an installer waits for a flush.
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
@@ -123,22 +127,15 @@ struct EngineCounts {
 struct Inner {
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
-    accounts: Accounts,
+    write_buffer: WriteBuffer,
     space: Arc<SpaceManager>,
     /// The locks of the tiers' folders, until the engine is closed.
     locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
     tables: TableSet,
     persistence: Persistence,
-    /// Memtables with commits at or below this CSN are sealed.
-    persist_requested: AtomicU64,
-    /// The newest commit of a memtable that could not be flushed because it was not stable.
-    awaits_durable: AtomicU64,
-    /// The number of running flushes, each of another sub-table.
-    flushing: AtomicUsize,
+    flushes: FlushSchedule,
     health: Health,
-    /// Whether the last flush failed with a full disk.
-    disk_full: AtomicBool,
     /// Whether the engine was asked to return nearly all free space to the file system.
     gives_space: AtomicBool,
     wakeups: Wakeups,
@@ -243,21 +240,19 @@ impl TieredEngine {
             (class, settings.compression_at(place, class))
         };
         let keeps_hot = costs(Place::Level1) != costs(Place::Level2);
+        let write_buffer = WriteBuffer::new(&settings, accounts, horizon.clone());
         let engine = TieredEngine(Arc::new(Inner {
             keeps_hot,
             settings,
             horizon,
-            accounts,
+            write_buffer,
             space,
             locks: Mutex::new(locks),
             context,
             tables: TableSet::new(number, tables, new_parts),
             persistence: Persistence::new(manifest),
-            persist_requested: AtomicU64::new(0),
-            awaits_durable: AtomicU64::new(0),
-            flushing: AtomicUsize::new(0),
+            flushes: FlushSchedule::default(),
             health: Health::default(),
-            disk_full: AtomicBool::new(false),
             gives_space: AtomicBool::new(false),
             wakeups: Wakeups::default(),
             levels_debt: LevelsDebt::default(),
@@ -319,8 +314,7 @@ impl Inner {
     /// Counts a write to a sub-table, whose active memtable now takes `bytes` bytes.
     fn written_to(&self, part: &SubTable, bytes: usize) {
         self.note_use(part.mix.write());
-        let most = self.settings.memtable_bytes(part.mix.used_for());
-        if bytes > most && self.switch_full(part) {
+        if self.write_buffer.inserted(part, bytes) {
             self.wakeups.announce_work();
         }
     }
@@ -341,7 +335,7 @@ impl Inner {
                 }
                 part.insert_ranges(csn, &here)?;
                 self.note_use(part.mix.write());
-                if self.switch_full(part) {
+                if self.write_buffer.seal_if_full(part) {
                     self.wakeups.announce_work();
                 }
                 Some(())
@@ -354,13 +348,6 @@ impl Inner {
             }
             spillway_base::sync::hint::spin_loop();
         }
-    }
-
-    /// Switches a sub-table's memtable if it is full.
-    fn switch_full(&self, part: &SubTable) -> bool {
-        let active = part.view().active.clone();
-        active.is_full(self.settings.memtable_bytes(part.mix.used_for()))
-            && part.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
     /// Counts a read of a sub-table if the read is sampled.
@@ -439,8 +426,7 @@ impl Engine for TieredEngine {
         }
         let inner = &self.0;
         inner.health.check()?;
-        let limit = inner.settings.memtables_bytes;
-        if inner.accounts.unflushed.used() + bytes <= limit {
+        if inner.write_buffer.has_room(bytes, inner.write_buffer.limit()) {
             return Ok(None);
         }
         self.wait_for_room(bytes).map(|()| None)
@@ -650,7 +636,7 @@ impl Engine for TieredEngine {
     }
 
     fn request_persist(&self, csn: Csn) {
-        self.0.persist_requested.fetch_max(csn.0, Ordering::AcqRel);
+        self.0.flushes.request(csn);
         self.0.wakeups.announce_work();
     }
 
@@ -668,7 +654,7 @@ impl Engine for TieredEngine {
     }
 
     fn awaits_durable(&self) -> Csn {
-        Csn(self.0.awaits_durable.load(Ordering::Acquire))
+        self.0.flushes.awaits_durable()
     }
 
     fn health(&self) -> Result<()> {

@@ -27,7 +27,6 @@ use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
-use super::flush::Flushing;
 use super::slice_split::spanning;
 use crate::level::Levels;
 use crate::manifest::Edit;
@@ -191,7 +190,7 @@ impl Inner {
 
     fn try_split(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
-        let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
+        let Some(_flushing) = self.flushes.begin(part) else { return Ok(false) };
         let levels = part.view().levels.clone();
         if part.quarantined().is_some() || !part.range().contains(key) || *key == *part.start {
             return Ok(false);
@@ -210,7 +209,7 @@ impl Inner {
         self.commit(&mut manifest, edits, &mut written)?;
         change.apply();
         part.close();
-        let halves = part.halves(key, &cut, self.horizon.installed(), &self.accounts);
+        let halves = part.halves(key, &cut, self.horizon.installed(), self.write_buffer.accounts());
         table.replace(&[part], halves.into());
         change.retire();
         drop(manifest);
@@ -228,8 +227,8 @@ impl Inner {
     ) -> Result<bool> {
         let Some(_one) = part.take_whole() else { return Ok(false) };
         let Some(_other) = next.take_whole() else { return Ok(false) };
-        let Some(_flushing) = Flushing::begin(self, part) else { return Ok(false) };
-        let Some(_beside) = Flushing::begin(self, next) else { return Ok(false) };
+        let Some(_flushing) = self.flushes.begin(part) else { return Ok(false) };
+        let Some(_beside) = self.flushes.begin(next) else { return Ok(false) };
         let mut manifest = self.persistence.record(&self.health)?;
         let damaged = part.quarantined().or_else(|| next.quarantined()).is_some();
         if damaged || table.is_gone() || !table.recorded.load(Ordering::Acquire) {
@@ -239,7 +238,12 @@ impl Inner {
         manifest.commit(vec![Edit::Join { table: table.id, start }])?;
         part.close();
         next.close();
-        let joined = part.joined(next, self.horizon.installed(), self.half_life(), &self.accounts);
+        let joined = part.joined(
+            next,
+            self.horizon.installed(),
+            self.half_life(),
+            self.write_buffer.accounts(),
+        );
         table.replace(&[part, next], vec![joined]);
         drop(manifest);
         self.counts.joins.fetch_add(1, Ordering::Relaxed);

@@ -51,9 +51,10 @@ impl<'a> PendingExtents<'a> {
         Ok(PendingExtents {
             inner,
             class,
-            bulk: inner
-                .space
-                .bulk(&inner.accounts.budget, inner.settings.overlapped_compactions)?,
+            bulk: inner.space.bulk(
+                &inner.write_buffer.accounts().budget,
+                inner.settings.overlapped_compactions,
+            )?,
             extents: Vec::new(),
             files: Vec::new(),
             bytes: 0,

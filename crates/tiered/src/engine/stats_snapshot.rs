@@ -69,7 +69,10 @@ impl Inner {
             view.levels.runs().map(|run| run.slices().len()).collect::<Vec<_>>()
         });
         let bytes = StatsSnapshot::bytes_to_make(slices.sum());
-        let Ok(_charge) = self.accounts.budget.try_charge(Use::Compactions, bytes) else { return };
+        let Ok(_charge) = self.write_buffer.accounts().budget.try_charge(Use::Compactions, bytes)
+        else {
+            return;
+        };
         let recent = self.recent();
         let is_worth_less = recent.is_empty() && StatsSnapshot::read(disk, dir).is_some();
         if !is_worth_less {

@@ -93,7 +93,7 @@ fn what_has_come_to_rest_is_compressed_where_it_is() {
         first.iter().for_each(|commit| bench.install(commit));
         let (_, part) = bench.part(1);
         let active = part.view().active.clone();
-        assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(10_000)));
+        assert!(part.switch(&active, bench.engine.0.write_buffer.accounts(), || Csn(10_000)));
         more.iter().for_each(|commit| bench.install(commit));
         // The first check for rest only records the memtable's size.
         (0..2).for_each(|_| bench.work().unwrap());

@@ -152,7 +152,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let inner = &bench.engine.0;
     let (one, part) = bench.part(1);
     let active = part.view().active.clone();
-    assert!(part.switch(&active, &inner.accounts, || Csn(220)));
+    assert!(part.switch(&active, inner.write_buffer.accounts(), || Csn(220)));
     let memtable = part.view().immutables.last().unwrap().clone();
     let pick = inner.settings.shape(TableUse::Mixed).pick_full(&part.view().levels).unwrap();
 
@@ -362,7 +362,7 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
         bench.install(&(Csn(ordinal.into()), batch(&ops)));
     }
     assert!(bench.engine.0.tables.memtables_bytes() <= tables as usize * 4096);
-    assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
+    assert!(bench.engine.0.write_buffer.accounts().budget.used() <= tables as usize * 4096);
 }
 
 /// If a slow cursor holds memtables after their flush, they take memory, but do not count as debt,
@@ -388,7 +388,15 @@ fn what_only_a_reader_holds_is_no_debt() {
     assert!(cursor.next(Access::Blocking).unwrap());
     bench.engine.flush_all().unwrap();
     assert_eq!(bench.engine.debt().flush, 0.0);
-    let memory = || bench.engine.0.accounts.budget.used_for(spillway_base::budget::Use::Memtables);
+    let memory = || {
+        bench
+            .engine
+            .0
+            .write_buffer
+            .accounts()
+            .budget
+            .used_for(spillway_base::budget::Use::Memtables)
+    };
     assert!(memory() > limit / 2);
     drop(cursor);
     assert_eq!(memory(), 0);
@@ -439,7 +447,7 @@ fn admit_makes_room_or_says_why_there_is_none() {
 #[test]
 fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     let bench = open(&SimDisk::new(1)).unwrap();
-    let budget = bench.engine.0.accounts.budget.clone();
+    let budget = bench.engine.0.write_buffer.accounts().budget.clone();
     let fits = Cell::new(false);
     // No background work holds memory, and without threads there is nothing to wait for.
     assert!(!bench.engine.await_memory(&mut || fits.get()));
@@ -523,7 +531,7 @@ fn a_flush_says_which_commit_is_to_be_durable() {
     bench.engine.install(Csn(3), &put(1, "b", "not stable yet"));
     let (_, part) = bench.part(1);
     let (active, inner) = (part.view().active.clone(), &bench.engine.0);
-    assert!(part.switch(&active, &inner.accounts, || inner.horizon.installed()));
+    assert!(part.switch(&active, inner.write_buffer.accounts(), || inner.horizon.installed()));
     while bench.engine.run_background_job().unwrap() == JobOutcome::Worked {}
     assert_eq!((part.view().immutables.len(), bench.engine.awaits_durable()), (1, Csn(3)));
     bench.horizon.stable.store(3, Ordering::SeqCst);

@@ -40,7 +40,11 @@ fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
             bench.install(&commits[commits.len() - 1]);
         }
         if round == 0 {
-            assert!(part.switch(&part.view().active.clone(), &inner.accounts, || Csn(124)));
+            assert!(part.switch(
+                &part.view().active.clone(),
+                inner.write_buffer.accounts(),
+                || Csn(124)
+            ));
         }
     }
     let newest = Csn(commits.len() as u64);
@@ -60,10 +64,10 @@ fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
     }
     assert_eq!(rows, 120, "the scan goes on over what it began with");
 
-    let unflushed = || inner.accounts.unflushed.used();
+    let unflushed = || inner.write_buffer.accounts().unflushed.used();
     assert!(unflushed() > 0);
     assert_eq!(bench.engine.persisted(), Csn(121));
-    inner.persist_requested.store(newest.0, Ordering::SeqCst);
+    inner.flushes.request(newest);
     while inner.flush_one().unwrap() {}
     assert_eq!((bench.engine.persisted(), unflushed()), (newest, 0));
     check(&bench, &commits, newest, &mut rng);
@@ -170,7 +174,7 @@ fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_
         }
         let newest = commits.last().unwrap().0;
         let active = halves[flushed].view().active.clone();
-        assert!(halves[flushed].switch(&active, &inner.accounts, || newest));
+        assert!(halves[flushed].switch(&active, inner.write_buffer.accounts(), || newest));
         while halves[flushed].flushed() < newest {
             assert!(inner.flush_one().unwrap());
         }

@@ -147,7 +147,9 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
             // The second memtable of one table must be switched explicitly, because the engine does
             // not switch it while an older one waits.
             let of = bench.part(id.ordinal()).1;
-            of.switch(&of.view().active.clone(), &bench.engine.0.accounts, || Csn(csn));
+            of.switch(&of.view().active.clone(), bench.engine.0.write_buffer.accounts(), || {
+                Csn(csn)
+            });
         }
         let (engine, met) = (bench.engine.clone(), Arc::new(Mutex::new(None)));
         let told = met.clone();

@@ -172,7 +172,9 @@ fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
         let slices = bench.engine.status()[0].levels[2].slices;
         put(&bench, 3, 2000..4000);
         let (_, part) = bench.part(1);
-        assert!(part.switch(&part.view().active, &bench.engine.0.accounts, || Csn(3)));
+        assert!(
+            part.switch(&part.view().active, bench.engine.0.write_buffer.accounts(), || Csn(3))
+        );
         let flushed = || bench.engine.0.counts.flushed_bytes.load(Ordering::Relaxed);
         let (before, used) = (flushed(), disk.used());
         if needed {

@@ -246,7 +246,7 @@ fn e6_what_is_persistent_is_not_installed_again() {
         bench.install(&last);
         let (_, part) = bench.part(1);
         let active = part.view().active.clone();
-        assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(300)));
+        assert!(part.switch(&active, bench.engine.0.write_buffer.accounts(), || Csn(300)));
         // Another table has an earlier commit in memory while this one is flushed.
         bench.install(&(Csn(290), batch(&[Op::CreateTable(table(2))])));
         let other = batch(&[Op::Put { table: table(2), key: b"k", value: b"v" }]);

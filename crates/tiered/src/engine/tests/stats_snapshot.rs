@@ -131,7 +131,11 @@ fn what_there_is_no_memory_for_is_not_put_down() {
     inner.note();
     let told = offline(&disk);
     rewritten(&bench, 4, 0..400);
-    let all = inner.accounts.budget.charge(Use::Memtables, inner.accounts.budget.limit());
+    let all = inner
+        .write_buffer
+        .accounts()
+        .budget
+        .charge(Use::Memtables, inner.write_buffer.accounts().budget.limit());
     let before = disk.operations();
     inner.note();
     assert_eq!(disk.operations(), before);

@@ -96,7 +96,7 @@ fn in_level1(bench: &Bench, rows: &Range<u64>) -> usize {
 }
 
 fn empty_view(bench: &Bench) -> View {
-    let active = Arc::new(Memtable::new(&bench.engine.0.accounts));
+    let active = Arc::new(Memtable::new(bench.engine.0.write_buffer.accounts()));
     View { active, immutables: Vec::new(), levels: Arc::default() }
 }
 

@@ -383,7 +383,9 @@ fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_
                         2 => {
                             let active = part.view().active.clone();
                             let inner = &shared.bench.engine.0;
-                            part.switch(&active, &inner.accounts, || inner.horizon.installed());
+                            part.switch(&active, inner.write_buffer.accounts(), || {
+                                inner.horizon.installed()
+                            });
                         }
                         _ => shared.bench.work().unwrap(),
                     }

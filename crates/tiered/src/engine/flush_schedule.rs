@@ -1,0 +1,94 @@
+//! Which memtables are to be flushed, and which flushes run.
+//!
+//! - **FLUSH-SCHEDULE-1 (in order).** One thread at a time flushes a sub-table, or splits or joins
+//!   it ([`FlushSchedule::begin`]), so its memtables are flushed in order.
+//! - **FLUSH-SCHEDULE-2 (stable).** A memtable is ready only if all of its commits are stable (E7).
+//!   The newest commit of one that is not is noted for [`FlushSchedule::awaits_durable`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use spillway_base::Csn;
+
+use crate::subtable::SubTable;
+use crate::view::Immutable;
+
+/// The state of an engine's flushes.
+#[derive(Default)]
+pub(super) struct FlushSchedule {
+    /// Memtables with commits at or below this CSN are to be sealed and flushed.
+    requested: AtomicU64,
+    /// The newest commit of a memtable that could not be flushed because it was not stable.
+    awaits_durable: AtomicU64,
+    /// The number of running flushes, each of another sub-table.
+    running: AtomicUsize,
+    /// Whether the last flush failed with a full disk.
+    disk_full: AtomicBool,
+}
+
+impl FlushSchedule {
+    /// Requests that everything up to a commit is flushed.
+    pub(super) fn request(&self, csn: Csn) {
+        self.requested.fetch_max(csn.0, Ordering::AcqRel);
+    }
+
+    /// The newest commit up to which flushes were requested.
+    pub(super) fn requested(&self) -> Csn {
+        Csn(self.requested.load(Ordering::Acquire))
+    }
+
+    /// A sub-table's oldest sealed memtable, if it may be flushed.
+    pub(super) fn ready(&self, part: &SubTable, stable: Csn) -> Option<Immutable> {
+        let oldest = part.view().immutables.last()?.clone();
+        if !oldest.memtable.is_quiet() || part.is_closed() {
+            return None;
+        }
+        let newest = oldest.memtable.csn_max();
+        if newest > stable {
+            self.awaits_durable.fetch_max(newest.0, Ordering::AcqRel);
+            return None;
+        }
+        Some(oldest)
+    }
+
+    /// The newest commit for which a flush has waited because it was not stable.
+    pub(super) fn awaits_durable(&self) -> Csn {
+        Csn(self.awaits_durable.load(Ordering::Acquire))
+    }
+
+    /// The right to flush a sub-table; `None` while another thread has it.
+    pub(super) fn begin<'a>(&'a self, part: &'a SubTable) -> Option<Flushing<'a>> {
+        if part.flushing.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        self.running.fetch_add(1, Ordering::AcqRel);
+        Some(Flushing { schedule: self, part })
+    }
+
+    /// Whether a flush is running.
+    pub(super) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Records whether the last flush failed with a full disk.
+    pub(super) fn note_end(&self, disk_full: bool) {
+        self.disk_full.store(disk_full, Ordering::Release);
+    }
+
+    /// Whether the last flush failed with a full disk.
+    pub(super) fn met_full_disk(&self) -> bool {
+        self.disk_full.load(Ordering::Acquire)
+    }
+}
+
+/// The right to flush a sub-table.
+pub(super) struct Flushing<'a> {
+    schedule: &'a FlushSchedule,
+    part: &'a SubTable,
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.part.flushing.store(false, Ordering::Release);
+        self.schedule.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
