@@ -228,15 +228,13 @@ impl Inner {
         part.edit(&edit, Some((&oldest.memtable, flushed)));
         change.retire();
         drop(manifest);
+        let is_straight = matches!(way, FlushTarget::Level1 { .. });
         if let FlushTarget::Level1 { held, .. } = way {
-            self.counts.straight_flushes.fetch_add(1, Ordering::Relaxed);
             drop(held);
         }
         self.refresh_debt();
-        self.counts.reuse.add(&tally.of_coding());
-        self.counts.flushes.fetch_add(1, Ordering::Relaxed);
-        let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        self.note_write_load(part, &fresh, written.bytes, flushed + written.bytes);
+        let flushed = self.statistics.note_flush(written.bytes, &tally, is_straight);
+        self.note_write_load(part, &fresh, written.bytes, flushed);
         self.context.thermometer.note_written(written.bytes, self.half_life());
         Ok(())
     }

@@ -40,7 +40,7 @@ impl TieredEngine {
             slot_bytes: inner.space.slot_bytes() as u64,
             files: inner.space.bytes_by_class().into_iter().map(Into::into).collect(),
             tables: all,
-            compactions: Some(inner.history.newest()),
+            compactions: Some(inner.statistics.newest_compactions()),
             as_of: None,
         }
     }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillway_base::budget::Use;
-use spillway_base::clock::{self, Clock};
-use spillway_base::stall::Cause;
+use spillway_base::clock;
 use spillway_base::thread::JoinHandle;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
@@ -198,7 +197,7 @@ impl TieredEngine {
     /// Waits until the memtables have room again.
     pub(super) fn wait_for_room(&self, bytes: usize) -> Result<()> {
         let wait = || self.await_room(bytes);
-        self.0.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
+        self.0.statistics.during_memory_wait(wait)
     }
 
     /// See [`spillway_base::engine::Engine::await_memory`].
@@ -224,7 +223,7 @@ impl TieredEngine {
                 thread::blocking(|| inner.wakeups.wait_for_room(NAP));
             }
         };
-        inner.counts.memory_waits.during(Cause::Memory, &Clock::system(), wait)
+        inner.statistics.during_memory_wait(wait)
     }
 
     fn await_room(&self, bytes: usize) -> Result<()> {

@@ -40,6 +40,7 @@ mod range_tombstones;
 mod reuse;
 mod scan;
 mod slice_split;
+mod statistics;
 mod stats_snapshot;
 mod status;
 mod table_set;
@@ -65,7 +66,6 @@ use spillway_base::engine::{
     Rewrite,
 };
 use spillway_base::lock::{Mutex, RwLock, RwLockReadGuard};
-use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
@@ -74,11 +74,9 @@ use crate::compaction::{Accelerator, Cpu};
 use crate::engine::prefetch::GetsReadahead;
 use crate::extent::{ExtentHandle, ExtentRead, ReadContext};
 use crate::filter;
-use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, TableState};
 use crate::memtable::{Accounts, Memtable};
-use crate::picker::Kind;
 use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
@@ -93,6 +91,7 @@ pub use metadata::{EditCost, LettingGo, Metadata};
 use pace::Trickle;
 use persistence::Persistence;
 pub use pin::{Copied, ExtentCopy, Pin};
+use statistics::EngineStatistics;
 use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
 use table_set::{NewSubTables, TableSet, Tables, table_at};
@@ -103,26 +102,6 @@ use write_buffer::WriteBuffer;
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
 /// The largest batch: formats store the length of a value and of a block in four bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
-
-#[derive(Default)]
-struct EngineCounts {
-    flushes: AtomicU64,
-    straight_flushes: AtomicU64,
-    flushed_bytes: AtomicU64,
-    compactions: [AtomicU64; Kind::ALL.len()],
-    splits: AtomicU64,
-    joins: AtomicU64,
-    compaction_written_bytes: AtomicU64,
-    /// The bytes that stayed in Level1 because they were hot, of slices whose other blocks went
-    /// down.
-    kept_bytes: AtomicU64,
-    reuse: reuse::ReuseCounts,
-    hidden_slices: AtomicU64,
-    hidden_bytes: AtomicU64,
-    moved_extents: AtomicU64,
-    moved_bytes: AtomicU64,
-    memory_waits: Tally,
-}
 
 struct Inner {
     settings: TieredSettings,
@@ -152,9 +131,7 @@ struct Inner {
     /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay in
     /// Level1.
     keeps_hot: bool,
-    counts: EngineCounts,
-    /// The newest compactions.
-    history: History,
+    statistics: EngineStatistics,
     noted: StatsSnapshots,
 }
 
@@ -261,8 +238,7 @@ impl TieredEngine {
             working: RwLock::new(()),
             trickle: Trickle::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
-            counts: EngineCounts::default(),
-            history: History::default(),
+            statistics: EngineStatistics::default(),
             noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
         }));
         engine.0.refresh_debt();

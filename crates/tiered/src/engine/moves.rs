@@ -11,7 +11,6 @@
 //! - **EXTENT-MOVE-3.** An extent that cannot be read whole is not copied, and stays where it is.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
@@ -186,8 +185,7 @@ impl Inner {
         parts.iter().zip(&changes).for_each(|(part, change)| part.edit(change, None));
         drop(manifest);
         copied.iter().for_each(|(old, _)| old.mark_obsolete());
-        self.counts.moved_extents.fetch_add(copied.len() as u64, Ordering::Relaxed);
-        self.counts.moved_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        self.statistics.note_moved(copied.len() as u64, written.bytes);
         Ok(true)
     }
 }

@@ -133,7 +133,7 @@ impl Inner {
     pub(super) fn repartition(&self) -> Result<bool> {
         let tables = self.tables.load_full();
         let all: usize = tables.values().map(|table| table.parts().all().len()).sum();
-        let flushed = self.counts.flushed_bytes.load(Ordering::Relaxed);
+        let flushed = self.statistics.flushed_bytes();
         let half_life = self.half_life();
         let limits = Limits::of(&self.settings, flushed >= half_life);
         let heat = |part: &SubTable| part.write_load.after(flushed, half_life);
@@ -213,7 +213,7 @@ impl Inner {
         table.replace(&[part], halves.into());
         change.retire();
         drop(manifest);
-        self.counts.splits.fetch_add(1, Ordering::Relaxed);
+        self.statistics.note_split();
         self.refresh_debt();
         Ok(true)
     }
@@ -246,7 +246,7 @@ impl Inner {
         );
         table.replace(&[part, next], vec![joined]);
         drop(manifest);
-        self.counts.joins.fetch_add(1, Ordering::Relaxed);
+        self.statistics.note_join();
         self.refresh_debt();
         Ok(true)
     }

@@ -2,7 +2,6 @@
 //! [`crate::ranges`]), and which slices it drops unread because of them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use spillway_base::{Csn, KeyRange, Result, range};
 
@@ -156,17 +155,11 @@ impl Inner {
         part.edit(&edit, None);
         change.retire();
         drop(manifest);
-        self.note_gone(
+        self.statistics.note_hidden(
             edit.removed.len() as u64,
             edit.removed.iter().map(|slice| slice.meta.bytes).sum(),
         );
         self.refresh_debt();
         Ok(true)
-    }
-
-    /// Counts slices that were dropped unread, and all bytes that were dropped unread.
-    pub(super) fn note_gone(&self, slices: u64, bytes: u64) {
-        self.counts.hidden_slices.fetch_add(slices, Ordering::Relaxed);
-        self.counts.hidden_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }

@@ -48,7 +48,7 @@ impl Inner {
             return false;
         }
         let Some(mut when) = self.noted.when.try_lock() else { return false };
-        let at = (self.history.ended(), self.context.thermometer.epochs());
+        let at = (self.statistics.compactions_ended(), self.context.thermometer.epochs());
         if now < when.next || at == when.at {
             return false;
         }
@@ -97,7 +97,7 @@ impl Inner {
         // An extent is listed once for each of its slices, and may be read in between.
         counts.sort_unstable();
         counts.dedup_by_key(|(id, _)| *id);
-        let compactions = self.history.newest();
+        let compactions = self.statistics.newest_compactions();
         StatsSnapshot { at: clock::wall(), next_extent, counts, compactions }
     }
 }

@@ -1,7 +1,7 @@
 //! The status and the metrics of the engine.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use spillway_base::TableId;
 use spillway_base::engine::Metric;
@@ -102,14 +102,12 @@ impl TieredEngine {
 
 impl Inner {
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let counter = |name, help, value: &AtomicU64| Metric {
-            name,
-            help,
-            counter: true,
-            value: value.load(Ordering::Relaxed) as f64,
-        };
+        let counter =
+            |name, help, value: u64| Metric { name, help, counter: true, value: value as f64 };
         let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
-        let counts = &self.counts;
+        let counts = self.statistics.figures();
+        let memory_waits = self.statistics.memory_waits();
+        let gap_figures = self.tables.gap_figures();
         let (hits, misses) = self.context.cache.hits_and_misses();
         let (block_bytes, table_bytes) = self.context.cache.bytes();
         let rows = self.context.rows.as_ref();
@@ -122,32 +120,32 @@ impl Inner {
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
         let mut all = vec![
-            counter("tiered_flushes_total", "Memtables flushed.", &counts.flushes),
-            counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
+            counter("tiered_flushes_total", "Memtables flushed.", counts.flushes),
+            counter("tiered_flushed_bytes_total", "Bytes flushed.", counts.flushed_bytes),
             counter(
                 "tiered_straight_flushes_total",
                 "Memtables flushed directly into Level1.",
-                &counts.straight_flushes,
+                counts.straight_flushes,
             ),
             counter(
                 "tiered_scan_tombstones_total",
                 "Tombstones and hidden rows that scans passed one by one.",
-                &self.tables.gap_figures().walked,
+                gap_figures.walked.load(Ordering::Relaxed),
             ),
             counter(
                 "tiered_gaps_total",
                 "Ranges of tombstones that scans published, so that later scans skip them.",
-                &self.tables.gap_figures().published,
+                gap_figures.published.load(Ordering::Relaxed),
             ),
             counter(
                 "tiered_hidden_slices_total",
                 "Slices that range tombstones hid completely and that were dropped unread.",
-                &counts.hidden_slices,
+                counts.hidden_slices,
             ),
             counter(
                 "tiered_hidden_bytes_total",
                 "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges dropped unread.",
-                &counts.hidden_bytes,
+                counts.hidden_bytes,
             ),
             gauge(
                 "tiered_range_tombstones",
@@ -169,34 +167,34 @@ impl Inner {
                 counter: true,
                 value: self.context.garbage.handed_over() as f64,
             },
-            counter("tiered_splits_total", "Sub-tables that were split.", &counts.splits),
-            counter("tiered_joins_total", "Sub-tables that were joined.", &counts.joins),
+            counter("tiered_splits_total", "Sub-tables that were split.", counts.splits),
+            counter("tiered_joins_total", "Sub-tables that were joined.", counts.joins),
             counter(
                 "tiered_compaction_written_bytes_total",
                 "Bytes written by compactions.",
-                &counts.compaction_written_bytes,
+                counts.compaction_written_bytes,
             ),
             counter(
                 "tiered_moved_bytes_total",
                 "Bytes of extents that were moved between devices.",
-                &counts.moved_bytes,
+                counts.moved_bytes,
             ),
             counter(
                 "tiered_kept_bytes_total",
                 "Bytes that major compactions left in Level1 because they were hot.",
-                &counts.kept_bytes,
+                counts.kept_bytes,
             ),
             Metric {
                 name: "stall_memory_total",
                 help: "Waits for memtable memory.",
                 counter: true,
-                value: counts.memory_waits.count() as f64,
+                value: memory_waits.count() as f64,
             },
             Metric {
                 name: "stall_memory_seconds_total",
                 help: "Waits for memtable memory.",
                 counter: true,
-                value: counts.memory_waits.time().as_secs_f64(),
+                value: memory_waits.time().as_secs_f64(),
             },
             Metric {
                 name: "tiered_block_cache_hits_total",
@@ -273,9 +271,9 @@ impl Inner {
         ];
         all.extend(Kind::ALL.iter().map(|kind| {
             let (name, help) = told(*kind);
-            counter(name, help, &counts.compactions[*kind as usize])
+            counter(name, help, counts.compactions[*kind as usize])
         }));
-        all.extend(counts.reuse.metrics());
+        all.extend(self.statistics.reuse_metrics());
         all.extend(self.space_metrics());
         all.extend(self.metrics_of_tiers());
         let (taken, fetched) = self.context.queues.taken_and_fetched();

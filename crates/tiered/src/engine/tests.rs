@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::coding::Compression;
+use crate::picker::Kind;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
@@ -191,9 +192,7 @@ impl Bench {
             }
             worked(&self.engine.0);
         }
-        let counts = &self.engine.0.counts;
-        let (done, splits, joins) = (&counts.compactions, &counts.splits, &counts.joins);
-        panic!("work without end: {done:?}, {splits:?} splits, {joins:?} joins");
+        panic!("work without end: {:?}", self.engine.0.statistics.figures());
     }
 
     fn get(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
@@ -367,8 +366,8 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
                 let persisted = bench.engine.persisted();
                 old.clear();
                 compactions += minor_compactions(&bench);
-                splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
-                joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
+                splits += bench.engine.0.statistics.figures().splits;
+                joins += bench.engine.0.statistics.figures().joins;
                 drop(bench);
                 bench = open(&disk).unwrap();
                 for commit in commits[..=at].iter().filter(|(csn, _)| *csn > persisted) {
@@ -391,8 +390,8 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
             assert!(part.view().levels.ranges.is_empty(), "nothing is left for them to hide");
         }
         compactions += minor_compactions(&bench);
-        splits += bench.engine.0.counts.splits.load(Ordering::Relaxed);
-        joins += bench.engine.0.counts.joins.load(Ordering::Relaxed);
+        splits += bench.engine.0.statistics.figures().splits;
+        joins += bench.engine.0.statistics.figures().joins;
         drop(bench);
         verify_clean(&disk);
     }
@@ -401,7 +400,7 @@ fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Co
 }
 
 fn minor_compactions(bench: &Bench) -> u64 {
-    bench.engine.0.counts.compactions[Kind::Minor as usize].load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().compactions[Kind::Minor as usize]
 }
 
 fn verify_clean(disk: &SimDisk) {
@@ -636,7 +635,7 @@ fn e2_threads_install_read_and_flush_at_once() {
         }
     });
     assert_eq!(bench.horizon.stable(), Csn(1 + 3000 * threads));
-    assert!(bench.engine.0.counts.flushes.load(Ordering::Relaxed) > 0);
+    assert!(bench.engine.0.statistics.figures().flushes > 0);
     drop(background);
     bench.engine.flush_all().unwrap();
     let rows =

@@ -168,7 +168,7 @@ impl Inner {
             weaver.take(step)?;
         }
         let gone = planner.gone();
-        self.note_gone(gone.slices, gone.bytes);
+        self.statistics.note_hidden(gone.slices, gone.bytes);
         let MergeResult { stays, tally, refusal } = weaver.finish()?;
         if let Some(refusal) = refusal {
             table.note_refusal(refusal);
@@ -423,7 +423,7 @@ impl Inner {
         InheritedReads::of(pick.inputs(), &unwritten).pass_to(new.iter().map(|(_, slice)| slice));
         let levels = part.view().levels.clone();
         let mut edit = edit_of(&levels, pick.target, pick.inputs(), new, stays);
-        self.counts.kept_bytes.fetch_add(bytes_of(&kept), Ordering::Relaxed);
+        self.statistics.note_kept(bytes_of(&kept));
         edit.added.extend(kept.into_iter().map(|slice| (Place::Level1, slice)));
         let mut past = Vec::new();
         let keys = range_of(pick.hull(), &mut past);
@@ -444,10 +444,8 @@ impl Inner {
         change.retire();
         drop(manifest);
         self.refresh_debt();
-        self.counts.compactions[pick.kind as usize].fetch_add(1, Ordering::Relaxed);
-        self.counts.reuse.add(&tally);
-        self.counts.compaction_written_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        self.history.note(&timer, table.id, pick, &tally, (extents, written.bytes));
+        let written = (extents, written.bytes);
+        self.statistics.note_compaction(&timer, table.id, pick, &tally, written);
         Ok(())
     }
 

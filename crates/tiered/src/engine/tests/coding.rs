@@ -144,8 +144,7 @@ fn what_was_relinked_is_compressed_later() {
         let bench = open_with(Arc::new(disk.clone()), cold).unwrap();
         bench.horizon.stable.store(commits.len() as u64, Ordering::SeqCst);
         bench.work().unwrap();
-        let recodings =
-            || bench.engine.0.counts.compactions[Kind::Recode as usize].load(Ordering::Relaxed);
+        let recodings = || bench.engine.0.statistics.figures().compactions[Kind::Recode as usize];
         assert!(recodings() > 0);
         let after = bytes_and_payload(&slices(&bench, 2));
         assert_eq!(after.1, payload);

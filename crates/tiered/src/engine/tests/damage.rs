@@ -286,8 +286,8 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     }
     let levels = part.view().levels.clone();
     let beside = beside(&levels, &damaged.meta);
-    let counts = &bench.engine.0.counts.compactions;
-    let done: u64 = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+    let counts = bench.engine.0.statistics.figures().compactions;
+    let done: u64 = counts.iter().sum();
     assert!(beside.iter().all(|count| *count <= 4), "{beside:?} slices beside the damage");
     assert!((20..=200).contains(&done), "{counts:?}");
     let debt = bench.engine.debt();

@@ -10,7 +10,7 @@ use crate::block::BuiltBlock;
 use crate::compaction::{Accelerator, Cpu, DropRule, MergeTask};
 
 fn done(bench: &Bench, kind: Kind) -> u64 {
-    bench.engine.0.counts.compactions[kind as usize].load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().compactions[kind as usize]
 }
 
 fn put(bench: &Bench, csn: u64, key: u64, bytes: usize) {
@@ -118,7 +118,7 @@ fn amplification(space_max: f64) -> (f64, u64) {
             most = most.max((all - free).saturating_sub(always) as f64 / level2 as f64);
         }
     }
-    let written = bench.engine.0.counts.compaction_written_bytes.load(Ordering::SeqCst);
+    let written = bench.engine.0.statistics.figures().compaction_written_bytes;
     drop(bench);
     verify_clean(&disk);
     (most, written)
@@ -278,7 +278,7 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
 #[test]
 fn a_flush_that_meets_little_goes_straight_into_level1() {
     let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
-    let straight = || bench.engine.0.counts.straight_flushes.load(Ordering::Relaxed);
+    let straight = || bench.engine.0.statistics.figures().straight_flushes;
     let sublevels = || bench.engine.status()[0].sublevels;
     let mut csn = 2;
     for round in 0..6_u64 {

@@ -5,13 +5,9 @@ use super::*;
 /// Writes to the table until Level0 was compacted. Returns the most sub-levels that were seen, and
 /// the bytes flushed into each.
 fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
-    let counts = &bench.engine.0.counts.compactions;
-    let compacted = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
-    let flushed = || {
-        let counts = &bench.engine.0.counts;
-        let (bytes, flushes) = (&counts.flushed_bytes, &counts.flushes);
-        bytes.load(Ordering::Relaxed) / flushes.load(Ordering::Relaxed).max(1)
-    };
+    let figures = || bench.engine.0.statistics.figures();
+    let compacted = || figures().compactions.iter().sum::<u64>();
+    let flushed = || figures().flushed_bytes / figures().flushes.max(1);
     let (before, mut most) = (compacted(), 0);
     for csn in csns {
         let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &noise(csn, 2000) };

@@ -238,8 +238,8 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
     let mut done = [0; 2];
     let mut before = whole.operations();
     let mut worked = |inner: &Inner| {
-        let counts = &inner.counts;
-        let now = [&counts.splits, &counts.joins].map(|count| count.load(Ordering::Relaxed));
+        let figures = inner.statistics.figures();
+        let now = [figures.splits, figures.joins];
         for (at, changes) in changes.iter_mut().enumerate().filter(|(at, _)| now[*at] > done[*at]) {
             assert_eq!(now[at], done[at] + 1);
             changes.push(before..whole.operations());
@@ -367,9 +367,8 @@ fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
 fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     let starts = parts(bench, of).into_iter().skip(1);
     let starts = starts.map(|part| String::from_utf8_lossy(&part.start).into_owned()).collect();
-    let counts = &bench.engine.0.counts;
-    let read = |count: &AtomicU64| count.load(Ordering::SeqCst);
-    (starts, read(&counts.splits), read(&counts.joins))
+    let figures = bench.engine.0.statistics.figures();
+    (starts, figures.splits, figures.joins)
 }
 
 /// A sub-table that receives most writes is split in the middle of its writes. Its halves stay
@@ -476,8 +475,7 @@ fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
         bench.engine.flush_all().unwrap();
         bench
     };
-    let bytes =
-        |bench: &Bench| bench.engine.0.counts.compaction_written_bytes.load(Ordering::SeqCst);
+    let bytes = |bench: &Bench| bench.engine.0.statistics.figures().compaction_written_bytes;
     let disk = SimDisk::new(1);
     let bench = filled(&disk);
     let (before, first) = (bytes(&bench), disk.operations());

@@ -67,11 +67,11 @@ fn ranges(bench: &Bench) -> usize {
 }
 
 fn hidden_slices(bench: &Bench) -> u64 {
-    bench.engine.0.counts.hidden_slices.load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().hidden_slices
 }
 
 fn written(bench: &Bench) -> u64 {
-    bench.engine.0.counts.compaction_written_bytes.load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().compaction_written_bytes
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
         assert!(
             part.switch(&part.view().active, bench.engine.0.write_buffer.accounts(), || Csn(3))
         );
-        let flushed = || bench.engine.0.counts.flushed_bytes.load(Ordering::Relaxed);
+        let flushed = || bench.engine.0.statistics.figures().flushed_bytes;
         let (before, used) = (flushed(), disk.used());
         if needed {
             bench.horizon.live.lock().push(Csn(3));

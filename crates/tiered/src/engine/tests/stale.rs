@@ -7,7 +7,7 @@ const ROWS: u64 = 4000;
 const BYTES: usize = 400;
 
 fn self_majors(bench: &Bench) -> u64 {
-    bench.engine.0.counts.compactions[Kind::SelfMajor as usize].load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().compactions[Kind::SelfMajor as usize]
 }
 
 fn value(csn: u64, row: u64) -> Vec<u8> {

@@ -31,7 +31,7 @@ fn tiny() -> TieredSettings {
 }
 
 fn done(bench: &Bench, kind: Kind) -> u64 {
-    bench.engine.0.counts.compactions[kind as usize].load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().compactions[kind as usize]
 }
 
 fn put(bench: &Bench, csn: u64, key: u64) {
@@ -155,7 +155,7 @@ fn the_hot_part_of_a_cold_extent_stays() {
     let before = in_level1(&bench, &hot);
     put_all(2000..3000);
     put_all(3000..4000);
-    assert!(bench.engine.0.counts.kept_bytes.load(Ordering::Relaxed) > 30_000);
+    assert!(bench.engine.0.statistics.figures().kept_bytes > 30_000);
     assert_eq!((before, in_level1(&bench, &hot)), (70, 70));
     assert!(in_level1(&bench, &(1100..2000)) < 200);
     let (upper, lower) = (extents(Place::Level1), extents(Place::Level2));
@@ -302,5 +302,5 @@ fn a_crash_at_every_operation_of_moves_by_temperature_loses_nothing() {
 }
 
 fn moved(bench: &Bench) -> u64 {
-    bench.engine.0.counts.moved_extents.load(Ordering::Relaxed)
+    bench.engine.0.statistics.figures().moved_extents
 }
