@@ -25,11 +25,12 @@
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Result, TableId};
 
-use super::Inner;
+use super::table_set::TableSet;
 use crate::access_pattern;
 use crate::cache::{Looked, RowCache, Tag};
-use crate::extent::read_by_this_thread;
+use crate::extent::{ReadContext, read_by_this_thread};
 use crate::filter;
+use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::table_visibility::TableVisibility;
 
@@ -50,7 +51,15 @@ struct LookupReader {
     is_live: bool,
 }
 
-impl Inner {
+/// The parts of an engine that a get uses.
+pub(super) struct PointReader<'a, F> {
+    pub(super) tables: &'a TableSet,
+    pub(super) context: &'a ReadContext,
+    /// Called after a counted read has changed the use of a table.
+    pub(super) use_changed: F,
+}
+
+impl<'a, F: Fn()> PointReader<'a, F> {
     /// The version of a key that a registered snapshot sees.
     pub(super) fn get(
         &self,
@@ -64,7 +73,7 @@ impl Inner {
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
             if is_sample {
-                self.note_read(table.parts().of(key), true);
+                self.count_read(table.parts().of(key));
             }
             return Ok(Found::Value(csn));
         }
@@ -83,9 +92,6 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        if !self.settings.recall {
-            return Ok(None);
-        }
         self.get_for(id, key, LookupReader { snapshot, access, is_live: false }, value)
     }
 
@@ -138,7 +144,7 @@ impl Inner {
         snapshot: Csn,
         value: &mut Vec<u8>,
         tag: impl FnOnce(&RowCache) -> Option<Tag>,
-    ) -> Option<RowLookup<'_>> {
+    ) -> Option<RowLookup<'a>> {
         let rows = self.context.rows.as_ref()?;
         let hash = filter::hash(key);
         rows.expect(hash);
@@ -162,7 +168,9 @@ impl Inner {
         let LookupReader { snapshot, access, is_live } = reader;
         let parts = table.parts();
         let part = parts.of(key);
-        self.note_read(part, is_sample);
+        if is_sample {
+            self.count_read(part);
+        }
         let view = part.view_now();
         if !is_live && snapshot < view.levels.newest_from {
             return Ok(None);
@@ -196,7 +204,14 @@ impl Inner {
     #[cold]
     fn note_read_of(&self, table: TableId, key: &[u8]) {
         if let Some(table) = self.tables.load().get(&table) {
-            self.note_read(table.parts().of(key), true);
+            self.count_read(table.parts().of(key));
+        }
+    }
+
+    /// Counts a sampled read of a sub-table.
+    fn count_read(&self, part: &SubTable) {
+        if part.mix.count_read() {
+            (self.use_changed)();
         }
     }
 }

@@ -26,6 +26,7 @@ mod flush_schedule;
 mod get;
 mod health;
 mod inspect;
+mod install;
 mod jobs;
 mod managed;
 mod metadata;
@@ -58,7 +59,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge};
 use spillway_base::clock;
 use spillway_base::engine::{
@@ -77,7 +78,6 @@ use crate::filter;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, TableState};
 use crate::memtable::{Accounts, Memtable};
-use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::SubTable;
@@ -85,7 +85,9 @@ use crate::table::Table;
 use crate::table_visibility::{TableVisibility, next_engine};
 use debt::{LevelsDebt, Settled};
 use flush_schedule::FlushSchedule;
+use get::PointReader;
 use health::Health;
+use install::Installer;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
 use pace::Trickle;
@@ -254,87 +256,29 @@ impl TieredEngine {
 }
 
 impl Inner {
-    /// Adds a put or a delete to its table, if the table exists and the write is not persistent
-    /// already (E3).
-    fn write(&self, tables: &Tables, csn: Csn, op: Op<'_>) {
-        let (id, key, value) = match op {
-            Op::Put { table, key, value } => (table, key, Some(value)),
-            Op::Delete { table, key } => (table, key, None),
-            Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => return,
-        };
-        let Some(table) = tables.get(&id) else { return };
-        let rows = self.context.rows.as_ref().map(|rows| (rows, filter::hash(key)));
-        if let Some((rows, hash)) = rows {
-            rows.prefetch(hash);
-        }
-        loop {
-            let parts = table.parts();
-            let part = parts.of(key);
-            if csn <= part.flushed() {
-                return;
-            }
-            // If the sub-table was split or joined meanwhile, tries again with those that have
-            // replaced it.
-            let Some(bytes) = part.insert(key, csn, value) else {
-                spillway_base::sync::hint::spin_loop();
-                continue;
-            };
-            if let Some((rows, hash)) = rows {
-                rows.replace(id, hash, key, csn, value);
-            }
-            self.written_to(part, bytes);
-            return;
+    /// The reader of single keys.
+    #[inline]
+    fn point_reader(&self) -> PointReader<'_, impl Fn()> {
+        let use_changed = || self.use_changed();
+        PointReader { tables: &self.tables, context: &self.context, use_changed }
+    }
+
+    /// The installer of commits.
+    #[inline]
+    fn installer(&self) -> Installer<'_, impl Fn()> {
+        Installer {
+            tables: &self.tables,
+            persistence: &self.persistence,
+            write_buffer: &self.write_buffer,
+            rows: self.context.rows.as_ref(),
+            wakeups: &self.wakeups,
+            use_changed: || self.use_changed(),
         }
     }
 
-    /// Counts a write to a sub-table, whose active memtable now takes `bytes` bytes.
-    fn written_to(&self, part: &SubTable, bytes: usize) {
-        self.note_use(part.mix.write());
-        if self.write_buffer.inserted(part, bytes) {
-            self.wakeups.announce_work();
-        }
-    }
-
-    /// Adds range tombstones of a commit to each sub-table that they overlap, by the rules of
-    /// [`Inner::write`].
-    fn write_ranges(&self, table: &Table, csn: Csn, ranges: &RangeTombstones) {
-        let Some(range) = ranges.hull() else { return };
-        loop {
-            let parts = table.parts();
-            let needed = parts.within(range).iter().filter(|part| csn > part.flushed());
-            // If one of the sub-tables was replaced, all are tried again. Adding the tombstones
-            // again is harmless.
-            let mut written = needed.map(|part| {
-                let here = ranges.within(part.range());
-                if here.is_empty() {
-                    return Some(());
-                }
-                part.insert_ranges(csn, &here)?;
-                self.note_use(part.mix.write());
-                if self.write_buffer.seal_if_full(part) {
-                    self.wakeups.announce_work();
-                }
-                Some(())
-            });
-            if written.all(|done| done.is_some()) {
-                if let Some(rows) = &self.context.rows {
-                    table.begin_era(rows);
-                }
-                return;
-            }
-            spillway_base::sync::hint::spin_loop();
-        }
-    }
-
-    /// Counts a read of a sub-table if the read is sampled.
-    fn note_read(&self, part: &SubTable, is_sample: bool) {
-        self.note_use(is_sample && part.mix.count_read());
-    }
-
-    /// Called after a use of a table was counted. `changed` says that the table's use changed by
-    /// it.
-    fn note_use(&self, changed: bool) {
-        if changed && self.settings.dynamic_level0 {
+    /// Called after the use of a table has changed.
+    fn use_changed(&self) {
+        if self.settings.dynamic_level0 {
             self.refresh_debt();
             self.wakeups.announce_work();
         }
@@ -413,50 +357,15 @@ impl Engine for TieredEngine {
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {
-        let inner = &self.0;
-        let mut tables = inner.tables.load();
-        let mut ops = batch.iter().peekable();
-        while let Some(op) = ops.next() {
-            let id = op.table();
-            if id.engine() != Some(EngineKind::Tiered) {
-                continue;
-            }
-            if let Op::CreateTable(id) = op {
-                // E3: replaying the log does not recreate a table that was dropped and forgotten.
-                if inner.persistence.knows(csn) {
-                    continue;
-                }
-                inner.tables.create(id, csn);
-                tables = inner.tables.load();
-                inner.wakeups.announce_work();
-                continue;
-            }
-            if let (Op::DropTable(_), Some(table)) = (op, tables.get(&id)) {
-                table.mark_dropped(csn);
-                inner.wakeups.announce_work();
-                continue;
-            }
-            let mut next = Some(op);
-            let mut ranges = Vec::new();
-            while let Some(Op::DeleteRange { range, upto, .. }) = next {
-                ranges.push(RangeTombstones::one(range, Mark::new(csn, upto)));
-                let more =
-                    |op: &Op<'_>| matches!(op, Op::DeleteRange { table, .. } if *table == id);
-                next = ops.next_if(more);
-            }
-            if ranges.is_empty() {
-                inner.write(&tables, csn, op);
-            } else if let Some(table) = tables.get(&id) {
-                inner.write_ranges(table, csn, &RangeTombstones::all(ranges));
-            }
-        }
+        self.0.installer().install(csn, batch);
     }
 
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
         let tables = self.0.tables.load();
+        let installer = self.0.installer();
         for Replayed { csn, op, .. } in writes {
             if op.table().engine() == Some(EngineKind::Tiered) {
-                self.0.write(&tables, csn, op);
+                installer.write(&tables, csn, op);
             }
         }
     }
@@ -471,7 +380,7 @@ impl Engine for TieredEngine {
     ) -> Result<Found> {
         let tables = self.0.tables.load();
         let table = table_at(&tables, table, snapshot)?;
-        self.0.get(table, key, snapshot, access, value)
+        self.0.point_reader().get(table, key, snapshot, access, value)
     }
 
     fn recall(
@@ -482,7 +391,10 @@ impl Engine for TieredEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        self.0.recall(table, key, snapshot, access, value)
+        if !self.0.settings.recall {
+            return Ok(None);
+        }
+        self.0.point_reader().recall(table, key, snapshot, access, value)
     }
 
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
@@ -551,6 +463,7 @@ impl Engine for TieredEngine {
         value: &mut Vec<u8>,
     ) -> Result<Found> {
         self.0
+            .point_reader()
             .newest(table, key, access, value)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")))
     }
@@ -567,7 +480,9 @@ impl Engine for TieredEngine {
         let table = table_at(&tables, table, snapshot)?;
         let parts = table.parts();
         let parts = parts.within(range);
-        self.0.note_use(parts[0].mix.read());
+        if parts[0].mix.read() {
+            self.0.use_changed();
+        }
         let late = self.0.settings.range_filters;
         Ok(scan::cursor_over(parts, range, direction, snapshot, late))
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::coding::Compression;
 use crate::picker::Kind;
+use spillway_base::batch::Op;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
