@@ -336,6 +336,11 @@ impl TieredSettings {
         })
     }
 
+    /// After this many flushed bytes, past writes to a sub-table weigh half as much.
+    pub(crate) fn half_life(&self) -> u64 {
+        4 * self.memtables_bytes as u64
+    }
+
     /// Bytes of a dictionary.
     pub(crate) fn dictionary_bytes(&self) -> usize {
         (self.slot_bytes / 16).min(DICTIONARY_BYTES)

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use spillway_base::TableId;
 
-use super::Inner;
 use crate::extent_meta::SliceMeta;
 use crate::level::Slice;
 
@@ -31,6 +30,20 @@ pub(super) struct WarmTables {
 }
 
 impl WarmTables {
+    /// Selects all extents that a flush writes.
+    pub(super) fn of_flush(table: TableId) -> WarmTables {
+        WarmTables { table, among: None }
+    }
+
+    /// Selects the extents of a compaction that is about to read these inputs.
+    pub(super) fn in_place_of<'a>(
+        table: TableId,
+        inputs: impl Iterator<Item = &'a Arc<Slice>>,
+    ) -> WarmTables {
+        let warm = inputs.filter(|slice| slice.extent.has_table());
+        WarmTables { table, among: Some(warm.cloned().collect()) }
+    }
+
     /// Whether the table of an extent with these slices enters the cache.
     pub(super) fn takes(&self, slices: &[SliceMeta]) -> bool {
         let Some(among) = &self.among else { return true };
@@ -39,24 +52,5 @@ impl WarmTables {
             slice.meta.smallest <= last.largest && slice.meta.largest >= first.smallest
         };
         among.iter().any(shares_keys)
-    }
-}
-
-impl Inner {
-    /// Selects all extents that a flush writes.
-    pub(super) fn tables_of_flush(&self, table: TableId) -> Option<WarmTables> {
-        self.settings.warm_tables.then_some(WarmTables { table, among: None })
-    }
-
-    /// Selects the extents of a compaction that is about to read these inputs.
-    pub(super) fn tables_in_place_of<'a>(
-        &self,
-        table: TableId,
-        inputs: impl Iterator<Item = &'a Arc<Slice>>,
-    ) -> Option<WarmTables> {
-        self.settings.warm_tables.then(|| {
-            let warm = inputs.filter(|slice| slice.extent.has_table());
-            WarmTables { table, among: Some(warm.cloned().collect()) }
-        })
     }
 }

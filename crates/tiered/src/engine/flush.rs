@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 
 use spillway_base::{Csn, ErrorKind, Result};
 
+use super::cache_warming::WarmTables;
 use super::change::Change;
+use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
@@ -19,6 +21,7 @@ use crate::level::{InheritedReads, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::picker::Conflicts;
+use crate::settings::TieredSettings;
 use crate::subtable::{Compacting, SubTable};
 use crate::table::Table;
 use crate::view::Immutable;
@@ -38,6 +41,28 @@ fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>
     let first = memtable.key(memtable.seek(range.start)).filter(|key| range.contains(key))?;
     let last = memtable.key(memtable.seek_before(range.end)).filter(|key| range.contains(key))?;
     Some((first.into(), last.into()))
+}
+
+/// Level1 as the target of a memtable's flush, if a merge with it is cheap. Otherwise Level0.
+fn cheap_target(part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
+    let Some((first, last)) = keys_of(memtable, part) else { return FlushTarget::Level0 };
+    let held = part.take_keys(|bars| {
+        let levels = part.view().levels.clone();
+        let mut level0 = levels.level0.iter();
+        let inputs = levels.level1.between(&first, &last).to_vec();
+        let bytes: u64 = inputs.iter().map(|slice| slice.meta.bytes).sum();
+        let is_cheap = level0.all(|sublevel| sublevel.run.between(&first, &last).is_empty())
+            && bytes * 2 <= memtable.bytes() as u64;
+        let smallest =
+            inputs.first().map_or(&*first, |slice| first.as_ref().min(&slice.meta.smallest));
+        let largest = inputs.last().map_or(&*last, |slice| last.as_ref().max(&slice.meta.largest));
+        let hull = (smallest.into(), largest.into());
+        (is_cheap && !bars.overlap(smallest, largest)).then_some((hull, inputs))
+    });
+    match held {
+        Some((held, hull, inputs)) => FlushTarget::Level1 { held, inputs, hull },
+        None => FlushTarget::Level0,
+    }
 }
 
 impl Inner {
@@ -68,41 +93,18 @@ impl Inner {
         outcome
     }
 
-    /// Chooses the target of a memtable's flush.
-    fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
-        // If flushes are behind, they do not merge.
-        if !self.settings.straight_flush || self.write_buffer.flush_debt() > 0.0 {
-            return FlushTarget::Level0;
-        }
-        let Some((first, last)) = keys_of(memtable, part) else { return FlushTarget::Level0 };
-        let held = part.take_keys(|bars| {
-            let levels = part.view().levels.clone();
-            let mut level0 = levels.level0.iter();
-            let inputs = levels.level1.between(&first, &last).to_vec();
-            let bytes: u64 = inputs.iter().map(|slice| slice.meta.bytes).sum();
-            let is_cheap = level0.all(|sublevel| sublevel.run.between(&first, &last).is_empty())
-                && bytes * 2 <= memtable.bytes() as u64;
-            let smallest =
-                inputs.first().map_or(&*first, |slice| first.as_ref().min(&slice.meta.smallest));
-            let largest =
-                inputs.last().map_or(&*last, |slice| last.as_ref().max(&slice.meta.largest));
-            let hull = (smallest.into(), largest.into());
-            (is_cheap && !bars.overlap(smallest, largest)).then_some((hull, inputs))
-        });
-        match held {
-            Some((held, hull, inputs)) => FlushTarget::Level1 { held, inputs, hull },
-            None => FlushTarget::Level0,
-        }
-    }
-
     pub(super) fn flush(
         &self,
         table: &Arc<Table>,
         part: &Arc<SubTable>,
         oldest: &Immutable,
     ) -> Result<()> {
-        let way =
-            if table.is_gone() { FlushTarget::Level0 } else { self.way_of(part, &oldest.memtable) };
+        // If flushes are behind, they do not merge.
+        let is_behind = self.write_buffer.flush_debt() > 0.0;
+        let way = match self.settings.straight_flush && !table.is_gone() && !is_behind {
+            true => cheap_target(part, &oldest.memtable),
+            false => FlushTarget::Level0,
+        };
         let inputs = match &way {
             FlushTarget::Level0 => Vec::new(),
             FlushTarget::Level1 { inputs, .. } => inputs.clone(),
@@ -153,8 +155,8 @@ impl Inner {
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
-        let mut written = self.written(self.class_at(Place::Level0(0)))?;
-        written.warm = self.tables_of_flush(table.id);
+        let mut written = PendingExtents::begin(self, self.class_at(Place::Level0(0)))?;
+        written.warm = self.settings.warm_tables.then(|| WarmTables::of_flush(table.id));
         // A tombstone is not dropped before the merge: it may hide versions in the other inputs.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
@@ -177,10 +179,7 @@ impl Inner {
         }
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe, &cuts);
-        let (stays, tally) = {
-            let written = (place, &mut written);
-            self.run_merge(table, sources, rules, policy, coder, written)?
-        };
+        let (stays, tally) = written.merge(table, sources, rules, policy, coder, place)?;
         // Recovery needs nothing of a table that the manifest has dropped.
         match table.is_gone() {
             true => written.finish()?,
@@ -198,7 +197,7 @@ impl Inner {
                 (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past))
             }
         };
-        let new = Inner::slices(table, place, &written, 0)?;
+        let new = written.slices(table.id, place, 0)?;
         let fresh: Vec<_> = new.iter().map(|(_, slice)| slice.clone()).collect();
         InheritedReads::of(inputs.iter(), &stays).pass_to(new.iter().map(|(_, slice)| slice));
         let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
@@ -220,7 +219,7 @@ impl Inner {
             let start = part.start.clone();
             edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
             edits.push(Edit::Persisted { csn: persisted });
-            self.commit(&mut manifest, edits, &mut written)?;
+            written.commit(&mut manifest, edits)?;
             table.recorded.store(true, Ordering::Release);
             self.persistence.raise_persisted(persisted);
         }
@@ -234,18 +233,24 @@ impl Inner {
         }
         self.refresh_debt();
         let flushed = self.statistics.note_flush(written.bytes, &tally, is_straight);
-        self.note_write_load(part, &fresh, written.bytes, flushed);
-        self.context.thermometer.note_written(written.bytes, self.half_life());
+        note_write_load(&self.settings, part, &fresh, written.bytes, flushed);
+        self.context.thermometer.note_written(written.bytes, self.settings.half_life());
         Ok(())
     }
+}
 
-    /// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of
-    /// bytes flushed in all, with this flush.
-    fn note_write_load(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
-        // With one core, it does not matter where writes go.
-        let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
-        part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
-    }
+/// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of bytes
+/// flushed in all, with this flush.
+fn note_write_load(
+    settings: &TieredSettings,
+    part: &SubTable,
+    fresh: &[Arc<Slice>],
+    bytes: u64,
+    flushed: u64,
+) {
+    // With one core, it does not matter where writes go.
+    let marks = if settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
+    part.write_load.add(bytes, flushed, settings.half_life(), marks.iter().map(|key| &**key));
 }
 
 /// The ends of the damaged key ranges of a sub-table (COMPACTION-6).

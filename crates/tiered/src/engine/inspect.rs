@@ -7,13 +7,14 @@ use spillway_base::TableId;
 use spillway_base::engine::Metric;
 use spillway_base::managed::TableSize;
 
-use super::{Inner, TieredEngine};
+use super::TieredEngine;
+use super::table_set::TableSet;
 use crate::inspect::{
     ClassSpace, Inspection, Ledger, LevelSpace, MemtableInspection, PlacedSlice, SliceInspection,
     SubTableInspection, TableInspection, TableSpace,
 };
 use crate::memtable::Memtable;
-use crate::space::DeviceClass;
+use crate::space::{DeviceClass, SpaceManager};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
@@ -22,7 +23,7 @@ impl TieredEngine {
     /// The device space of each table, by number, without its memory.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
-        let mut all = self.0.spaces();
+        let mut all = spaces(&self.0.tables, &self.0.space);
         all.sort_by_key(|space| space.table);
         all
     }
@@ -31,13 +32,14 @@ impl TieredEngine {
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         let inner = &self.0;
-        let classes = inner.classes();
+        let classes = classes(&inner.space);
+        let slot_bytes = inner.space.slot_bytes() as u64;
         let tables = inner.tables.load_full();
-        let looks = tables.values().map(|table| Look::at(table).inspect(&classes, inner));
+        let looks = tables.values().map(|table| Look::at(table).inspect(&classes, slot_bytes));
         let mut all: Vec<TableInspection> = looks.collect();
         all.sort_by_key(|table| table.space.table);
         Inspection {
-            slot_bytes: inner.space.slot_bytes() as u64,
+            slot_bytes,
             files: inner.space.bytes_by_class().into_iter().map(Into::into).collect(),
             tables: all,
             compactions: Some(inner.statistics.newest_compactions()),
@@ -63,7 +65,7 @@ impl TieredEngine {
         let tables = inner.tables.load();
         let Some(table) = tables.get(&table) else { return TableSize::default() };
         let look = Look::at(table);
-        let space = look.space(&inner.classes(), inner.space.slot_bytes() as u64);
+        let space = look.space(&classes(&inner.space), inner.space.slot_bytes() as u64);
         let on = space.on_devices();
         let free_bytes = on.dead_bytes + on.slack_bytes;
         let mut size = TableSize {
@@ -147,8 +149,7 @@ impl Look {
         (kept, needed)
     }
 
-    fn inspect(&self, classes: &BTreeMap<u32, DeviceClass>, inner: &Inner) -> TableInspection {
-        let slot_bytes = inner.space.slot_bytes() as u64;
+    fn inspect(&self, classes: &BTreeMap<u32, DeviceClass>, slot_bytes: u64) -> TableInspection {
         let count = |view: &View| view.levels.runs().map(|run| run.slices().len()).sum();
         let room = |(_, view): &(_, Arc<View>)| Vec::with_capacity(count(view));
         let mut slices: Vec<Vec<SliceInspection>> = self.parts.iter().map(room).collect();
@@ -211,74 +212,65 @@ const LEVEL_FIGURES: [LevelFigure; 4] = [
     ),
 ];
 
-impl Inner {
-    fn classes(&self) -> BTreeMap<u32, DeviceClass> {
-        self.space.classes_of_files().into_iter().map(|(file, on)| (file, on.0)).collect()
-    }
+/// The class of each data file.
+fn classes(space: &SpaceManager) -> BTreeMap<u32, DeviceClass> {
+    space.classes_of_files().into_iter().map(|(file, on)| (file, on.0)).collect()
+}
 
-    fn spaces(&self) -> Vec<TableSpace> {
-        let (classes, slot_bytes) = (self.classes(), self.space.slot_bytes() as u64);
-        let tables = self.tables.load_full();
-        tables.values().map(|table| Look::at(table).space(&classes, slot_bytes)).collect()
-    }
+fn spaces(tables: &TableSet, space: &SpaceManager) -> Vec<TableSpace> {
+    let (classes, slot_bytes) = (classes(space), space.slot_bytes() as u64);
+    let tables = tables.load_full();
+    tables.values().map(|table| Look::at(table).space(&classes, slot_bytes)).collect()
+}
 
-    /// Figures of all tables together.
-    pub(super) fn space_metrics(&self) -> Vec<Metric> {
-        let mut on = ClassSpace::default();
-        let (mut payload, mut newest, mut hot, mut cold) = (0, 0, 0, 0);
-        let spaces = self.spaces();
-        for space in &spaces {
-            on.add(&space.on_devices());
-            payload += space.payload_bytes();
-            newest += space.newest_bytes();
-            hot += space.levels.iter().map(|level| level.hot_bytes).sum::<u64>();
-            cold += space.levels.iter().map(|level| level.cold_bytes).sum::<u64>();
-        }
-        let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
-        let amplification = if newest == 0 { 1.0 } else { on.slot_bytes as f64 / newest as f64 };
-        let mut all = vec![
-            gauge(
-                "tiered_payload_bytes",
-                "Bytes of keys and values of all versions.",
-                payload as f64,
-            ),
-            gauge(
-                "tiered_newest_bytes",
-                "Bytes of keys and values of the newest versions, estimated.",
-                newest as f64,
-            ),
-            gauge(
-                "tiered_dead_bytes",
-                "Bytes of blocks that no slice needs.",
-                on.dead_bytes as f64,
-            ),
-            gauge(
-                "tiered_slack_bytes",
-                "Bytes of slots behind the end of their extents.",
-                on.slack_bytes as f64,
-            ),
-            gauge(
-                "tiered_hot_bytes",
-                "Bytes of blocks that were recently read more often than others.",
-                hot as f64,
-            ),
-            gauge(
-                "tiered_cold_bytes",
-                "Bytes of blocks that were recently read less often than others.",
-                cold as f64,
-            ),
-            gauge(
-                "tiered_space_amplification",
-                "Bytes of extents' slots for each byte of the newest versions.",
-                amplification,
-            ),
-        ];
-        for (names, help, figure) in LEVEL_FIGURES {
-            all.extend(names.into_iter().enumerate().map(|(level, name)| {
-                let sum: u64 = spaces.iter().map(|space| figure(&space.levels[level])).sum();
-                gauge(name, help, sum as f64)
-            }));
-        }
-        all
+/// Figures of all tables together.
+pub(super) fn space_metrics(tables: &TableSet, space: &SpaceManager) -> Vec<Metric> {
+    let mut on = ClassSpace::default();
+    let (mut payload, mut newest, mut hot, mut cold) = (0, 0, 0, 0);
+    let spaces = spaces(tables, space);
+    for space in &spaces {
+        on.add(&space.on_devices());
+        payload += space.payload_bytes();
+        newest += space.newest_bytes();
+        hot += space.levels.iter().map(|level| level.hot_bytes).sum::<u64>();
+        cold += space.levels.iter().map(|level| level.cold_bytes).sum::<u64>();
     }
+    let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
+    let amplification = if newest == 0 { 1.0 } else { on.slot_bytes as f64 / newest as f64 };
+    let mut all = vec![
+        gauge("tiered_payload_bytes", "Bytes of keys and values of all versions.", payload as f64),
+        gauge(
+            "tiered_newest_bytes",
+            "Bytes of keys and values of the newest versions, estimated.",
+            newest as f64,
+        ),
+        gauge("tiered_dead_bytes", "Bytes of blocks that no slice needs.", on.dead_bytes as f64),
+        gauge(
+            "tiered_slack_bytes",
+            "Bytes of slots behind the end of their extents.",
+            on.slack_bytes as f64,
+        ),
+        gauge(
+            "tiered_hot_bytes",
+            "Bytes of blocks that were recently read more often than others.",
+            hot as f64,
+        ),
+        gauge(
+            "tiered_cold_bytes",
+            "Bytes of blocks that were recently read less often than others.",
+            cold as f64,
+        ),
+        gauge(
+            "tiered_space_amplification",
+            "Bytes of extents' slots for each byte of the newest versions.",
+            amplification,
+        ),
+    ];
+    for (names, help, figure) in LEVEL_FIGURES {
+        all.extend(names.into_iter().enumerate().map(|(level, name)| {
+            let sum: u64 = spaces.iter().map(|space| figure(&space.levels[level])).sum();
+            gauge(name, help, sum as f64)
+        }));
+    }
+    all
 }

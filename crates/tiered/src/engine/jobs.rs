@@ -215,7 +215,12 @@ impl TieredEngine {
                 if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                     continue;
                 }
-                let ends = !inner.holds_memory() || inner.health.check().is_err();
+                // Flushes and compactions free the memory that they hold. So does a flush that is
+                // due.
+                let holds_memory = inner.flushes.is_running()
+                    || inner.write_buffer.accounts().budget.used_for(Use::Compactions) > 0
+                    || inner.tables.has_sealed_memtables();
+                let ends = !holds_memory || inner.health.check().is_err();
                 if alone || ends || clock::now() - started > ADMIT_WAIT {
                     // Extents that were held may have become free since.
                     return fits();
@@ -327,14 +332,5 @@ impl Inner {
         let alone = self.wakeups.is_alone();
         let is_behind = || self.write_buffer.flush_debt() > 0.0;
         alone || !compacts || !self.flushes.is_running() || is_behind()
-    }
-
-    /// Whether flushes or compactions hold memory that they will free, or sealed memtables wait to
-    /// be flushed.
-    fn holds_memory(&self) -> bool {
-        let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
-        self.flushes.is_running()
-            || self.write_buffer.accounts().budget.used_for(Use::Compactions) > 0
-            || self.tables.all_parts().iter().any(|(_, part)| waits(part))
     }
 }

@@ -16,13 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
-use super::pending_extents::stopped;
+use super::pending_extents::{PendingExtents, stopped};
+use super::table_set::TableSet;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::picker::{Kind, Lodger, pick_moves};
-use crate::space::{DeviceClass, SlotRun};
+use crate::space::{DeviceClass, SlotRun, SpaceManager};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::temperature::Temperature;
@@ -54,7 +55,8 @@ impl Inner {
     }
 
     fn move_first(&self) -> Result<bool> {
-        let Candidates { lodgers, extents } = self.candidates();
+        let Candidates { lodgers, extents } =
+            candidates(&self.tables, &self.space, |place| self.class_at(place));
         // If a device does not report its free space, nothing is moved now, and work continues.
         let Ok(rooms) = self.space.rooms() else { return Ok(false) };
         let picked = pick_moves(&lodgers, &rooms, MOVES_MOST);
@@ -63,45 +65,6 @@ impl Inner {
         let of_table = picked.iter().filter(|(at, _)| Arc::ptr_eq(&extents[*at].0, &table));
         let moves: Vec<_> = of_table.map(|&(at, class)| (extents[at].1, class)).collect();
         self.move_extents(&table, &moves)
-    }
-
-    fn candidates(&self) -> Candidates {
-        let mut found = Candidates { lodgers: Vec::new(), extents: Vec::new() };
-        let on = self.space.classes_of_files();
-        let tables = self.tables.load_full();
-        for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
-            // An extent may have slices in several levels. It belongs where the fastest of these
-            // levels should be.
-            let mut places: FxHashMap<ExtentId, ExtentHome> = FxHashMap::default();
-            let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
-            for part in table.all_parts() {
-                let compacting = part.is_compacting();
-                let stays = compacting || part.quarantined().is_some();
-                for (place, slice) in part.view().levels.places() {
-                    let meant = self.class_at(place);
-                    let meta = &slice.extent.meta;
-                    let known = places.entry(meta.id).or_insert_with(|| {
-                        let temperature = slice.extent.temperature(0..meta.blocks as usize);
-                        let each = temperature.0 / meta.slots.count.max(1);
-                        ExtentHome { meant, slots: meta.slots, temperature: Temperature(each) }
-                    });
-                    known.meant = known.meant.min(meant);
-                    if stays {
-                        busy.insert(meta.id);
-                    }
-                }
-            }
-            for (id, ExtentHome { meant, slots, temperature }) in places {
-                let Some(&(class, leaving)) = on.get(&slots.file) else { continue };
-                if busy.contains(&id) {
-                    continue;
-                }
-                let bytes = u64::from(slots.count) * self.space.slot_bytes() as u64;
-                found.lodgers.push(Lodger { bytes, class, leaving, meant, temperature });
-                found.extents.push((table.clone(), id));
-            }
-        }
-        found
     }
 
     /// Moves extents of a table to devices of these classes. Returns `false` if none was moved,
@@ -136,8 +99,8 @@ impl Inner {
         moves: &[(ExtentId, DeviceClass)],
     ) -> Result<bool> {
         let mut homes = homes(table, parts);
-        let mut written = self.written(DeviceClass::Ssd)?;
-        written.pace = self.pace_of(Kind::Recode);
+        let mut written = PendingExtents::begin(self, DeviceClass::Ssd)?;
+        written.set_pace(Kind::Recode);
         let mut copied: Vec<(Arc<ExtentHandle>, ExtentMeta)> = Vec::new();
         let (mut damaged, mut bytes) = (false, Vec::new());
         for (id, class) in moves {
@@ -181,13 +144,57 @@ impl Inner {
                 changes[at].removed.push(slice);
             }
         }
-        self.commit(&mut manifest, edits, &mut written)?;
+        written.commit(&mut manifest, edits)?;
         parts.iter().zip(&changes).for_each(|(part, change)| part.edit(change, None));
         drop(manifest);
         copied.iter().for_each(|(old, _)| old.mark_obsolete());
         self.statistics.note_moved(copied.len() as u64, written.bytes);
         Ok(true)
     }
+}
+
+/// The extents that may move. `class_at` is the class of device for data at a place.
+fn candidates(
+    tables: &TableSet,
+    space: &SpaceManager,
+    class_at: impl Fn(Place) -> DeviceClass,
+) -> Candidates {
+    let mut found = Candidates { lodgers: Vec::new(), extents: Vec::new() };
+    let on = space.classes_of_files();
+    let tables = tables.load_full();
+    for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
+        // An extent may have slices in several levels. It belongs where the fastest of these
+        // levels should be.
+        let mut places: FxHashMap<ExtentId, ExtentHome> = FxHashMap::default();
+        let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
+        for part in table.all_parts() {
+            let compacting = part.is_compacting();
+            let stays = compacting || part.quarantined().is_some();
+            for (place, slice) in part.view().levels.places() {
+                let meant = class_at(place);
+                let meta = &slice.extent.meta;
+                let known = places.entry(meta.id).or_insert_with(|| {
+                    let temperature = slice.extent.temperature(0..meta.blocks as usize);
+                    let each = temperature.0 / meta.slots.count.max(1);
+                    ExtentHome { meant, slots: meta.slots, temperature: Temperature(each) }
+                });
+                known.meant = known.meant.min(meant);
+                if stays {
+                    busy.insert(meta.id);
+                }
+            }
+        }
+        for (id, ExtentHome { meant, slots, temperature }) in places {
+            let Some(&(class, leaving)) = on.get(&slots.file) else { continue };
+            if busy.contains(&id) {
+                continue;
+            }
+            let bytes = u64::from(slots.count) * space.slot_bytes() as u64;
+            found.lodgers.push(Lodger { bytes, class, leaving, meant, temperature });
+            found.extents.push((table.clone(), id));
+        }
+    }
+    found
 }
 
 /// Where the slices of each extent are: the index of the part, and the place. `None` for an extent

@@ -11,7 +11,7 @@
 //!
 //! The engine joins neighbours that have become small and are hardly written, because each
 //! sub-table costs a memtable. Very small neighbours are joined even if they are written. The write
-//! load is counted from the opening. So until a half-life ([`Inner::half_life`]) of bytes has been
+//! load is counted from the opening. So until a half-life ([`TieredSettings::half_life`]) of bytes has been
 //! flushed, the engine does not know which sub-tables are hardly written.
 //!
 //! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
@@ -27,7 +27,8 @@ use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
-use super::slice_split::spanning;
+use super::pending_extents::PendingExtents;
+use super::slice_split::{cut_slices, spanning};
 use crate::level::Levels;
 use crate::manifest::Edit;
 use crate::settings::TieredSettings;
@@ -134,7 +135,7 @@ impl Inner {
         let tables = self.tables.load_full();
         let all: usize = tables.values().map(|table| table.parts().all().len()).sum();
         let flushed = self.statistics.flushed_bytes();
-        let half_life = self.half_life();
+        let half_life = self.settings.half_life();
         let limits = Limits::of(&self.settings, flushed >= half_life);
         let heat = |part: &SubTable| part.write_load.after(flushed, half_life);
         let heats = tables.values().flat_map(|table| table.all_parts());
@@ -165,11 +166,6 @@ impl Inner {
         Ok(false)
     }
 
-    /// After this many flushed bytes, past writes to a sub-table weigh half as much.
-    pub(super) fn half_life(&self) -> u64 {
-        4 * self.settings.memtables_bytes as u64
-    }
-
     /// Splits a sub-table in its middle, unless it is being worked on, or cannot be split.
     pub(super) fn split(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
         let key = middle(&part.view_now().levels);
@@ -195,8 +191,8 @@ impl Inner {
         if part.quarantined().is_some() || !part.range().contains(key) || *key == *part.start {
             return Ok(false);
         }
-        let mut written = self.written(DeviceClass::Ssd)?;
-        let edit = self.cut_slices(table, &levels, key, &mut written)?;
+        let mut written = PendingExtents::begin(self, DeviceClass::Ssd)?;
+        let edit = cut_slices(table, &levels, key, &mut written)?;
         written.sync()?;
         let cut = levels.apply(&edit)?;
         let mut manifest = self.persistence.record(&self.health)?;
@@ -206,7 +202,7 @@ impl Inner {
         let change = Change::of(&edit);
         let mut edits = change.edits(table, &edit, &levels.ranges);
         edits.push(Edit::Split { table: table.id, start: key.into(), csn: part.flushed() });
-        self.commit(&mut manifest, edits, &mut written)?;
+        written.commit(&mut manifest, edits)?;
         change.apply();
         part.close();
         let halves = part.halves(key, &cut, self.horizon.installed(), self.write_buffer.accounts());
@@ -241,7 +237,7 @@ impl Inner {
         let joined = part.joined(
             next,
             self.horizon.installed(),
-            self.half_life(),
+            self.settings.half_life(),
             self.write_buffer.accounts(),
         );
         table.replace(&[part, next], vec![joined]);

@@ -10,16 +10,25 @@ use super::Inner;
 use super::cache_warming::WarmTables;
 use super::pace::{Pace, SYNC_BYTES};
 use crate::bulk_io::Bulk;
-use crate::compaction::Output;
+use crate::compaction::{
+    Coder, DropRule, MergeInput, MergeResult, MergeWriter, Output, Planner, Policy, SplitPoints,
+    Tally,
+};
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
+use crate::level::Slice;
+use crate::manifest::{Edit, Manifest, Place};
+use crate::picker::Kind;
+use crate::ranges::RangeTombstones;
+use crate::settings::TieredSettings;
 use crate::space::{DeviceClass, SlotRun};
+use crate::table::Table;
 
 /// Written extents that are not recorded yet. If they are never recorded, their slots are freed.
 pub(super) struct PendingExtents<'a> {
     inner: &'a Inner,
     /// The class of device that they should be on.
-    pub(super) class: DeviceClass,
+    class: DeviceClass,
     pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
     pub(super) bulk: Bulk,
     files: Vec<u32>,
@@ -27,7 +36,7 @@ pub(super) struct PendingExtents<'a> {
     /// How many of these bytes were synced.
     synced_bytes: u64,
     /// The pauses between extents, for work that should not slow other work.
-    pub(super) pace: Option<Pace>,
+    pace: Option<Pace>,
     /// Selects the extents whose tables enter the cache as they are written (CACHE-WARMING-1, 2).
     pub(super) warm: Option<WarmTables>,
     /// The handles of the extents whose tables entered the cache.
@@ -65,6 +74,87 @@ impl<'a> PendingExtents<'a> {
         })
     }
 
+    /// The bytes of a slot.
+    pub(super) fn slot_bytes(&self) -> usize {
+        self.inner.space.slot_bytes()
+    }
+
+    /// Writes the next extents to the class of device for data at a place.
+    pub(super) fn begin_place(&mut self, place: Place) {
+        self.class = self.inner.class_at(place);
+    }
+
+    /// Pauses between extents as a compaction of this kind does. A compaction runs at full speed if
+    /// a caller has requested it and waits for it, or if there are no background threads.
+    pub(super) fn set_pace(&mut self, kind: Kind) {
+        let is_paced = self.inner.settings.paced_compaction && kind != Kind::Full;
+        let paced = is_paced && !self.inner.wakeups.is_alone();
+        self.pace = paced.then(|| Pace::begin(&Clock::system()));
+    }
+
+    /// Merges sources into extents. Returns the slices of the sources that stay where they are.
+    pub(super) fn merge(
+        &mut self,
+        table: &Table,
+        sources: Vec<MergeInput<'_>>,
+        (rule, ripe, cuts): (&DropRule<'_>, &RangeTombstones, &SplitPoints),
+        policy: Policy,
+        coder: Coder,
+        place: Place,
+    ) -> Result<(Vec<Arc<Slice>>, Tally)> {
+        let inner = self.inner;
+        let mut builder = ExtentBuilder::new(table.id, self.slot_bytes(), coder.coding());
+        if !TieredSettings::has_range_filters(place) {
+            builder = builder.without_range_filters();
+        }
+        let accelerator = inner.accelerator.load_full();
+        let weaver = MergeWriter::new(builder, rule, policy, &**accelerator, coder, self);
+        let mut weaver = weaver.cut_at(cuts);
+        let mut planner = Planner::new(sources, policy, ripe).cut_at(cuts);
+        while let Some(step) = planner.next()? {
+            weaver.take(step)?;
+        }
+        let gone = planner.gone();
+        inner.statistics.note_hidden(gone.slices, gone.bytes);
+        let MergeResult { stays, tally, refusal } = weaver.finish()?;
+        if let Some(refusal) = refusal {
+            table.note_refusal(refusal);
+        }
+        Ok((stays, tally))
+    }
+
+    /// The slices at a place of the written extents, from the extent with index `from` on.
+    pub(super) fn slices(
+        &self,
+        table: TableId,
+        place: Place,
+        from: usize,
+    ) -> Result<Vec<(Place, Arc<Slice>)>> {
+        let mut all = Vec::new();
+        for (meta, slices) in &self.extents[from..] {
+            let extent = self.handle(table, meta)?;
+            all.extend(
+                slices
+                    .iter()
+                    .map(|meta| (place, Slice::new(Arc::new(meta.clone()), extent.clone()))),
+            );
+        }
+        Ok(all)
+    }
+
+    /// Records edits, including those of the written extents. On a full disk the extents' slots are
+    /// freed. After any other failure it is unknown whether the edits are recorded, so the slots
+    /// are not used again before the next opening.
+    pub(super) fn commit(&mut self, manifest: &mut Manifest, edits: Vec<Edit>) -> Result<()> {
+        let outcome = manifest.commit(edits);
+        if outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::DiskFull) {
+            self.extents.clear();
+        }
+        outcome?;
+        self.extents.clear();
+        Ok(())
+    }
+
     fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
         // A long merge ends early if the engine has failed.
         self.inner.health.check()?;
@@ -84,7 +174,7 @@ impl<'a> PendingExtents<'a> {
     }
 
     /// The handle of a written extent of a table.
-    pub(super) fn handle(&self, table: TableId, meta: &ExtentMeta) -> Result<Arc<ExtentHandle>> {
+    fn handle(&self, table: TableId, meta: &ExtentMeta) -> Result<Arc<ExtentHandle>> {
         match self.seated.get(&meta.id) {
             Some(handle) => Ok(handle.clone()),
             None => ExtentHandle::new(table, meta.clone(), &self.inner.space, &self.inner.context),

@@ -76,49 +76,48 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
     Ok(halves.map(|mut half| half.finish()))
 }
 
-impl Inner {
-    /// The change that cuts all slices that span a key, with the extents that it wrote
-    /// (SLICE-SPLIT-1).
-    pub(super) fn cut_slices(
-        &self,
-        table: &Table,
-        levels: &Levels,
-        key: &[u8],
-        written: &mut PendingExtents<'_>,
-    ) -> Result<LevelsEdit> {
-        let mut edit = LevelsEdit::default();
-        let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
-        for (place, slice) in spanning {
-            edit.removed.push(slice.clone());
-            let blocks = slice.meta.block_range();
-            let apart = straddling(slice, key)?;
-            let resident = slice.extent.resident(Access::Blocking)?;
-            for rest in [blocks.start..apart.start, apart.end..blocks.end] {
-                if !rest.is_empty() {
-                    let meta = Arc::new(resident.slice(slice.meta.extent, rest));
-                    let extent = slice.extent.clone();
-                    edit.added.push((place, Slice::new(meta, extent)));
-                }
+/// The change that cuts all slices that span a key, with the extents that it wrote
+/// (SLICE-SPLIT-1).
+pub(super) fn cut_slices(
+    table: &Table,
+    levels: &Levels,
+    key: &[u8],
+    written: &mut PendingExtents<'_>,
+) -> Result<LevelsEdit> {
+    let mut edit = LevelsEdit::default();
+    let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
+    for (place, slice) in spanning {
+        edit.removed.push(slice.clone());
+        let blocks = slice.meta.block_range();
+        let apart = straddling(slice, key)?;
+        let resident = slice.extent.resident(Access::Blocking)?;
+        for rest in [blocks.start..apart.start, apart.end..blocks.end] {
+            if !rest.is_empty() {
+                let meta = Arc::new(resident.slice(slice.meta.extent, rest));
+                let extent = slice.extent.clone();
+                edit.added.push((place, Slice::new(meta, extent)));
             }
-            let new = written.extents.len();
-            if !apart.is_empty() {
-                let slot_bytes = self.space.slot_bytes();
-                let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
-                if !TieredSettings::has_range_filters(place) {
-                    builder = builder.without_range_filters();
-                }
-                let halves = cut(slice, apart, key)?;
-                halves[0].iter().for_each(|block| builder.push(&block.into()));
-                builder.cut();
-                halves[1].iter().for_each(|block| builder.push(&block.into()));
-                written.class = self.class_at(place);
-                written.write(&mut builder)?;
-            }
-            edit.added.extend(Inner::slices(table, place, written, new)?);
         }
-        Ok(edit)
+        let new = written.extents.len();
+        if !apart.is_empty() {
+            let slot_bytes = written.slot_bytes();
+            let mut builder = ExtentBuilder::new(table.id, slot_bytes, Coding::Stored);
+            if !TieredSettings::has_range_filters(place) {
+                builder = builder.without_range_filters();
+            }
+            let halves = cut(slice, apart, key)?;
+            halves[0].iter().for_each(|block| builder.push(&block.into()));
+            builder.cut();
+            halves[1].iter().for_each(|block| builder.push(&block.into()));
+            written.begin_place(place);
+            written.write(&mut builder)?;
+        }
+        edit.added.extend(written.slices(table.id, place, new)?);
     }
+    Ok(edit)
+}
 
+impl Inner {
     /// Cuts slices that have both damaged and other keys of a sub-table, at one end of a damaged
     /// range (SLICE-SPLIT-2). Returns `false` if there is no such slice, or if other work holds the
     /// sub-table.
@@ -148,8 +147,8 @@ impl Inner {
 
     fn cut_part(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
         let levels = part.view().levels.clone();
-        let mut written = self.written(DeviceClass::Ssd)?;
-        let edit = self.cut_slices(table, &levels, key, &mut written)?;
+        let mut written = PendingExtents::begin(self, DeviceClass::Ssd)?;
+        let edit = cut_slices(table, &levels, key, &mut written)?;
         if edit.removed.is_empty() {
             return Ok(false);
         }
@@ -159,7 +158,7 @@ impl Inner {
             return Ok(false);
         }
         let change = Change::of(&edit);
-        self.commit(&mut manifest, change.edits(table, &edit, &levels.ranges), &mut written)?;
+        written.commit(&mut manifest, change.edits(table, &edit, &levels.ranges))?;
         change.apply();
         part.edit(&edit, None);
         change.retire();

@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use spillway_base::TableId;
 use spillway_base::engine::Metric;
 
+use super::inspect::space_metrics;
 use super::{Inner, TieredEngine};
 use crate::access_pattern::TableUse;
 use crate::cache::RowCache;
+use crate::extent::ReadContext;
 use crate::level::Run;
 use crate::picker::Kind;
-use crate::space::{ClassBytes, DeviceClass};
+use crate::space::{ClassBytes, DeviceClass, SpaceManager};
 use crate::subtable::SubTable;
 use crate::view::View;
 
@@ -274,8 +276,8 @@ impl Inner {
             counter(name, help, counts.compactions[*kind as usize])
         }));
         all.extend(self.statistics.reuse_metrics());
-        all.extend(self.space_metrics());
-        all.extend(self.metrics_of_tiers());
+        all.extend(space_metrics(&self.tables, &self.space));
+        all.extend(metrics_of_tiers(&self.space, &self.context));
         let (taken, fetched) = self.context.queues.taken_and_fetched();
         let (begun, shared) = self.context.async_reads.begun_and_shared();
         let parts = self.context.reads_of_parts.load(Ordering::Relaxed);
@@ -310,44 +312,44 @@ impl Inner {
         }));
         all
     }
+}
 
-    /// The metrics of each class of devices in use.
-    fn metrics_of_tiers(&self) -> Vec<Metric> {
-        let displaced = self.space.displaced_slots() as f64;
-        let mut all = vec![Metric {
-            name: "tiered_tier_displaced_slots_total",
-            help: "Slots allocated on a device of another class, because the intended one was full.",
+/// The metrics of each class of devices in use.
+fn metrics_of_tiers(space: &SpaceManager, context: &ReadContext) -> Vec<Metric> {
+    let displaced = space.displaced_slots() as f64;
+    let mut all = vec![Metric {
+        name: "tiered_tier_displaced_slots_total",
+        help: "Slots allocated on a device of another class, because the intended one was full.",
+        counter: true,
+        value: displaced,
+    }];
+    for ClassBytes { class, all: bytes, free } in space.bytes_by_class() {
+        let (names, reads) = match class {
+            DeviceClass::Fast => {
+                (["tiered_fast_bytes", "tiered_fast_free_bytes"], "tiered_fast_reads_total")
+            }
+            DeviceClass::Ssd => {
+                (["tiered_ssd_bytes", "tiered_ssd_free_bytes"], "tiered_ssd_reads_total")
+            }
+            DeviceClass::Hdd => {
+                (["tiered_hdd_bytes", "tiered_hdd_free_bytes"], "tiered_hdd_reads_total")
+            }
+        };
+        all.push(Metric {
+            name: reads,
+            help: "Blocks that gets and scans read from this class.",
             counter: true,
-            value: displaced,
-        }];
-        for ClassBytes { class, all: bytes, free } in self.space.bytes_by_class() {
-            let (names, reads) = match class {
-                DeviceClass::Fast => {
-                    (["tiered_fast_bytes", "tiered_fast_free_bytes"], "tiered_fast_reads_total")
-                }
-                DeviceClass::Ssd => {
-                    (["tiered_ssd_bytes", "tiered_ssd_free_bytes"], "tiered_ssd_reads_total")
-                }
-                DeviceClass::Hdd => {
-                    (["tiered_hdd_bytes", "tiered_hdd_free_bytes"], "tiered_hdd_reads_total")
-                }
-            };
-            all.push(Metric {
-                name: reads,
-                help: "Blocks that gets and scans read from this class.",
-                counter: true,
-                value: self.context.reads[class as usize].load(Ordering::Relaxed) as f64,
-            });
-            let helps = ["Bytes of data files on this class.", "Free bytes in them."];
-            all.extend([0, 1].map(|at| Metric {
-                name: names[at],
-                help: helps[at],
-                counter: false,
-                value: [bytes, free][at] as f64,
-            }));
-        }
-        all
+            value: context.reads[class as usize].load(Ordering::Relaxed) as f64,
+        });
+        let helps = ["Bytes of data files on this class.", "Free bytes in them."];
+        all.extend([0, 1].map(|at| Metric {
+            name: names[at],
+            help: helps[at],
+            counter: false,
+            value: [bytes, free][at] as f64,
+        }));
     }
+    all
 }
 
 /// The name and help text of the count of compactions of a kind.

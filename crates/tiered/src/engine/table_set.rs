@@ -173,6 +173,12 @@ impl TableSet {
         there.map(|table| table.persisted(without)).min().unwrap_or(Csn::MAX).min(stable)
     }
 
+    /// Whether sealed memtables wait to be flushed.
+    pub(super) fn has_sealed_memtables(&self) -> bool {
+        let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
+        self.all_parts().iter().any(|(_, part)| waits(part))
+    }
+
     /// Whether a job waits for a commit to become stable or for a snapshot to end: a flush, or the
     /// record of a table.
     pub(super) fn has_work_later(&self) -> bool {

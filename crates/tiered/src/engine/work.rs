@@ -9,30 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashSet;
-use spillway_base::clock::{self, Clock};
+use spillway_base::clock;
 use spillway_base::engine::Access;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
+use super::cache_warming::WarmTables;
 use super::change::Change;
 use super::jobs::NAP;
-use super::pace::Pace;
 use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, range_of};
 use super::{Inner, create_edit};
-use crate::compaction::{
-    Coder, DropRule, MergeInput, MergeResult, MergeWriter, Planner, Policy, SplitPoints, Tally,
-};
-use crate::extent::ExtentBuilder;
+use crate::compaction::{DropRule, MergeInput, SplitPoints};
 use crate::extent_meta::SliceId;
 use crate::inspect::Timer;
 use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
-use crate::manifest::{Edit, Manifest, Place};
+use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::picker::{Chooser, Conflicts, Kind, Pick, pick_recoding, rests_uncompressed};
-use crate::ranges::RangeTombstones;
-use crate::settings::TieredSettings;
-use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
@@ -46,24 +40,6 @@ const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// Records edits, including those of written extents. On a full disk the extents' slots are
-    /// freed. After any other failure it is unknown whether the edits are recorded, so the slots
-    /// are not used again before the next opening.
-    pub(super) fn commit(
-        &self,
-        manifest: &mut Manifest,
-        edits: Vec<Edit>,
-        written: &mut PendingExtents<'_>,
-    ) -> Result<()> {
-        let outcome = manifest.commit(edits);
-        if outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::DiskFull) {
-            written.extents.clear();
-        }
-        outcome?;
-        written.extents.clear();
-        Ok(())
-    }
-
     /// Records tables that are new, or were dropped, in the manifest. It records only what is
     /// stable, because a crash may undo other commits (decision 005).
     ///
@@ -132,67 +108,6 @@ impl Inner {
         drop((manifest, gone));
         self.refresh_debt();
         Ok(true)
-    }
-
-    pub(super) fn written(&self, class: DeviceClass) -> Result<PendingExtents<'_>> {
-        PendingExtents::begin(self, class)
-    }
-
-    /// The pace of a compaction; `None` for full speed. A compaction runs at full speed if a caller
-    /// has requested it and waits for it, or if there are no background threads.
-    pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
-        let alone = self.wakeups.is_alone();
-        let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
-        paced.then(|| Pace::begin(&Clock::system()))
-    }
-
-    /// Merges sources into extents. Returns the slices of the sources that stay where they are.
-    pub(super) fn run_merge(
-        &self,
-        table: &Table,
-        sources: Vec<MergeInput<'_>>,
-        (rule, ripe, cuts): (&DropRule<'_>, &RangeTombstones, &SplitPoints),
-        policy: Policy,
-        coder: Coder,
-        (place, written): (Place, &mut PendingExtents<'_>),
-    ) -> Result<(Vec<Arc<Slice>>, Tally)> {
-        let mut builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
-        if !TieredSettings::has_range_filters(place) {
-            builder = builder.without_range_filters();
-        }
-        let accelerator = self.accelerator.load_full();
-        let weaver = MergeWriter::new(builder, rule, policy, &**accelerator, coder, written);
-        let mut weaver = weaver.cut_at(cuts);
-        let mut planner = Planner::new(sources, policy, ripe).cut_at(cuts);
-        while let Some(step) = planner.next()? {
-            weaver.take(step)?;
-        }
-        let gone = planner.gone();
-        self.statistics.note_hidden(gone.slices, gone.bytes);
-        let MergeResult { stays, tally, refusal } = weaver.finish()?;
-        if let Some(refusal) = refusal {
-            table.note_refusal(refusal);
-        }
-        Ok((stays, tally))
-    }
-
-    /// The slices at a place of the written extents, from the extent with index `from` on.
-    pub(super) fn slices(
-        table: &Table,
-        place: Place,
-        written: &PendingExtents<'_>,
-        from: usize,
-    ) -> Result<Vec<(Place, Arc<Slice>)>> {
-        let mut all = Vec::new();
-        for (meta, slices) in &written.extents[from..] {
-            let extent = written.handle(table.id, meta)?;
-            all.extend(
-                slices
-                    .iter()
-                    .map(|meta| (place, Slice::new(Arc::new(meta.clone()), extent.clone()))),
-            );
-        }
-        Ok(all)
     }
 
     /// Runs the compaction that is most due, or a recode compaction if none is.
@@ -395,9 +310,10 @@ impl Inner {
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
-        let mut written = self.written(self.class_at(pick.target))?;
-        written.pace = self.pace_of(pick.kind);
-        written.warm = self.tables_in_place_of(table.id, pick.inputs());
+        let mut written = PendingExtents::begin(self, self.class_at(pick.target))?;
+        written.set_pace(pick.kind);
+        let warm = || WarmTables::in_place_of(table.id, pick.inputs());
+        written.warm = self.settings.warm_tables.then(warm);
         let supply = |slices| MergeInput::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
@@ -410,15 +326,14 @@ impl Inner {
             _ => {}
         }
         let rules = (&rule, &known.ripe, SplitPoints::NONE);
-        let to = (pick.target, &mut written);
-        let (stays, tally) = self.run_merge(table, sources, rules, policy, coder, to)?;
+        let (stays, tally) = written.merge(table, sources, rules, policy, coder, pick.target)?;
         written.sync()?;
         let mut manifest = self.persistence.record(&self.health)?;
         if table.is_gone() {
             return Ok(());
         }
         let extents = written.extents.len() as u64;
-        let new = Inner::slices(table, pick.target, &written, 0)?;
+        let new = written.slices(table.id, pick.target, 0)?;
         let unwritten: Vec<_> = stays.iter().chain(&kept).cloned().collect();
         InheritedReads::of(pick.inputs(), &unwritten).pass_to(new.iter().map(|(_, slice)| slice));
         let levels = part.view().levels.clone();
@@ -432,7 +347,7 @@ impl Inner {
         let put_in_order = pick.kind == Kind::SelfMajor && !change.gains(&edit);
         let mut edits: Vec<Edit> = codes.edit(table, manifest.state()).into_iter().collect();
         edits.extend(change.edits(table, &edit, &levels.ranges));
-        self.commit(&mut manifest, edits, &mut written)?;
+        written.commit(&mut manifest, edits)?;
         self.publish(table, codes);
         change.apply();
         if put_in_order {
