@@ -176,7 +176,7 @@ impl TieredEngine {
                 Ok(JobOutcome::Idle) if is_announced => Turn::Work,
                 Ok(JobOutcome::Idle) if inner.tables.has_work_later() => Turn::Sleep(NAP),
                 Ok(JobOutcome::Idle) => {
-                    let wait = inner.trickle.wait(clock::now());
+                    let wait = inner.space_return.wait(clock::now());
                     Turn::Sleep(wait.map_or(LONG_NAP, |wait| wait.min(LONG_NAP)))
                 }
                 Err(error) if error.kind() == ErrorKind::DiskFull => Turn::Sleep(DISK_FULL_NAP),
@@ -299,13 +299,19 @@ impl Inner {
             || (compact && unless_full(self.repartition())?)
             || (compact && unless_full(self.compact_one())?)
             || (compact && unless_full(self.move_some())?)
-            || self.shrink_files();
+            || self.return_space();
         self.health.note_job(full.is_some());
         match (worked, full) {
             (true, _) => Ok(JobOutcome::Worked),
             (false, Some(full)) => Err(full),
             (false, None) => Ok(JobOutcome::Idle),
         }
+    }
+
+    /// Returns free space to the file system. With background threads, it spares other work.
+    fn return_space(&self) -> bool {
+        let spares = self.settings.paced_compaction && !self.wakeups.is_alone();
+        self.space_return.run(&self.space, self.settings.settle_after, spares)
     }
 
     /// Whether a caller leaves flushes to the background threads: writers are not about to be

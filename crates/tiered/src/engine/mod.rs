@@ -41,6 +41,7 @@ mod range_tombstones;
 mod reuse;
 mod scan;
 mod slice_split;
+mod space_return;
 mod statistics;
 mod stats_snapshot;
 mod status;
@@ -54,7 +55,6 @@ mod write_buffer;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ use crate::extent::{ExtentHandle, ExtentRead, ReadContext};
 use crate::filter;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, TableState};
-use crate::memtable::{Accounts, Memtable};
+use crate::memtable::Accounts;
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::SubTable;
@@ -90,9 +90,9 @@ use health::Health;
 use install::Installer;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
-use pace::Trickle;
 use persistence::Persistence;
 pub use pin::{Copied, ExtentCopy, Pin};
+use space_return::SpaceReturn;
 use statistics::EngineStatistics;
 use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
@@ -117,8 +117,6 @@ struct Inner {
     persistence: Persistence,
     flushes: FlushSchedule,
     health: Health,
-    /// Whether the engine was asked to return nearly all free space to the file system.
-    gives_space: AtomicBool,
     wakeups: Wakeups,
     levels_debt: LevelsDebt,
     /// Remember that all data is compressed, and placed, as it should be.
@@ -126,8 +124,7 @@ struct Inner {
     moved: Settled,
     /// Work on the files holds it shared. The closing of the engine takes it exclusively.
     working: RwLock<()>,
-    /// The pace at which free space returns to the file system.
-    trickle: Trickle,
+    space_return: SpaceReturn,
     /// The executor of merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
     /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay in
@@ -232,13 +229,12 @@ impl TieredEngine {
             persistence: Persistence::new(manifest),
             flushes: FlushSchedule::default(),
             health: Health::default(),
-            gives_space: AtomicBool::new(false),
             wakeups: Wakeups::default(),
             levels_debt: LevelsDebt::default(),
             recoded: Settled::default(),
             moved: Settled::default(),
             working: RwLock::new(()),
-            trickle: Trickle::default(),
+            space_return: SpaceReturn::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             statistics: EngineStatistics::default(),
             noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
@@ -532,7 +528,7 @@ impl Engine for TieredEngine {
     }
 
     fn give_space(&self) {
-        self.0.gives_space.store(true, Ordering::Release);
+        self.0.space_return.request_all();
         self.0.wakeups.announce_work();
     }
 

@@ -55,8 +55,7 @@ pub(super) struct EngineFigures {
     pub(super) hidden_slices: u64,
     /// All bytes that were dropped unread.
     pub(super) hidden_bytes: u64,
-    /// Extents that were moved between devices.
-    pub(super) moved_extents: u64,
+    /// Bytes of extents that were moved between devices.
     pub(super) moved_bytes: u64,
 }
 
@@ -79,9 +78,14 @@ impl EngineStatistics {
             kept_bytes: read(&self.kept_bytes),
             hidden_slices: read(&self.hidden_slices),
             hidden_bytes: read(&self.hidden_bytes),
-            moved_extents: read(&self.moved_extents),
             moved_bytes: read(&self.moved_bytes),
         }
+    }
+
+    /// The extents that were moved between devices.
+    #[cfg(test)]
+    pub(super) fn moved_extents(&self) -> u64 {
+        self.moved_extents.load(Ordering::Relaxed)
     }
 
     /// The bytes that were flushed.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::*;
 use crate::coding::Compression;
+use crate::memtable::Memtable;
 use crate::picker::Kind;
 use spillway_base::batch::Op;
 use spillway_base::rng::Rng;

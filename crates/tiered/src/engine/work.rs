@@ -31,14 +31,6 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
 
-/// One free slot for this many used slots of a device keeps its space, because compactions will
-/// reuse it. At least `FREE_LEAST` free slots do.
-const FREE_SHARE: u64 = 8;
-const FREE_LEAST: u64 = 16;
-/// The same if nothing has been written for a while.
-const FREE_SHARE_AT_REST: u64 = 64;
-const FREE_LEAST_AT_REST: u64 = 1;
-
 impl Inner {
     /// Records tables that are new, or were dropped, in the manifest. It records only what is
     /// stable, because a crash may undo other commits (decision 005).
@@ -362,33 +354,6 @@ impl Inner {
         let written = (extents, written.bytes);
         self.statistics.note_compaction(&timer, table.id, pick, &tally, written);
         Ok(())
-    }
-
-    /// Returns free space to the file system. Within files, it returns the slots beyond those that
-    /// will soon be used again; if nothing was written for a while, it returns nearly all. It also
-    /// cuts the ends of files, once most of a device is free, or where the file system cannot
-    /// deallocate space within a file. With background threads it returns a little at a time
-    /// ([`Trickle`](super::pace::Trickle)). Returns whether to continue at once.
-    pub(super) fn shrink_files(&self) -> bool {
-        let alone = self.wakeups.is_alone();
-        let gives_all = self.gives_space.swap(false, Ordering::AcqRel);
-        let spares = self.settings.paced_compaction && !alone && !gives_all;
-        let slot_bytes = self.space.slot_bytes();
-        let Some(giving) = self.trickle.begin(clock::now(), slot_bytes, spares) else {
-            return false;
-        };
-        let bytes = self.space.bytes();
-        let has_rested = self.space.has_rested(self.settings.settle_after, clock::now());
-        let (share, least) = match has_rested || gives_all {
-            true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
-            false => (FREE_SHARE, FREE_LEAST),
-        };
-        // Space that cannot be returned now can still be used for extents.
-        let cut = self.space.shrink(share, least, spares).unwrap_or(false);
-        let given = self.space.give_back(share, least, giving.slots);
-        let more = given.is_ok_and(|slots| slots > 0);
-        giving.end(clock::now(), spares && more, more && self.space.is_short());
-        !spares && (cut || more) && self.space.bytes().0 < bytes.0
     }
 }
 

@@ -302,5 +302,5 @@ fn a_crash_at_every_operation_of_moves_by_temperature_loses_nothing() {
 }
 
 fn moved(bench: &Bench) -> u64 {
-    bench.engine.0.statistics.figures().moved_extents
+    bench.engine.0.statistics.moved_extents()
 }

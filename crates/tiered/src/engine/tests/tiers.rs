@@ -106,7 +106,7 @@ fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
         bench.work().unwrap();
         assert_eq!(used(&bench).iter().map(|(class, _)| *class).collect::<Vec<_>>(), [slow]);
         check(&bench, done, last(done), &mut rng);
-        moved += bench.engine.0.statistics.figures().moved_extents;
+        moved += bench.engine.0.statistics.moved_extents();
         drop(bench);
         verify_clean(&disk);
     }
@@ -135,7 +135,7 @@ fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_a
         let bench = open_tiers(disk, fast_and_hdd())?;
         bench.horizon.stable.store(last(&commits).0, Ordering::SeqCst);
         bench.work()?;
-        Ok(bench.engine.0.statistics.figures().moved_extents)
+        Ok(bench.engine.0.statistics.moved_extents())
     };
     let whole = begin(0);
     let from = whole.operations();
