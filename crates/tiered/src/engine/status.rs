@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use spillway_base::TableId;
-use spillway_base::engine::Metric;
+use spillway_base::engine::{Debt, Metric};
+use spillway_base::stall::Tally;
 
 use super::inspect::space_metrics;
+use super::statistics::EngineFigures;
+use super::table_set::TableSet;
 use super::{Inner, TieredEngine};
 use crate::access_pattern::TableUse;
 use crate::cache::RowCache;
@@ -102,216 +105,225 @@ impl TieredEngine {
     }
 }
 
+/// A count since the opening.
+fn counter(name: &'static str, help: &'static str, value: u64) -> Metric {
+    Metric { name, help, counter: true, value: value as f64 }
+}
+
+/// A value at this moment.
+fn gauge(name: &'static str, help: &'static str, value: f64) -> Metric {
+    Metric { name, help, counter: false, value }
+}
+
 impl Inner {
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let counter =
-            |name, help, value: u64| Metric { name, help, counter: true, value: value as f64 };
-        let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
-        let counts = self.statistics.figures();
-        let memory_waits = self.statistics.memory_waits();
-        let gap_figures = self.tables.gap_figures();
-        let (hits, misses) = self.context.cache.hits_and_misses();
-        let (block_bytes, table_bytes) = self.context.cache.bytes();
-        let rows = self.context.rows.as_ref();
-        let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
-        let row_bytes = rows.map_or(0, RowCache::bytes);
-        let row_share = rows.map_or(0.0, RowCache::share);
-        let row_ghost_missed = rows.map_or(0, RowCache::ghost_missed);
-        let (_, block_ghost_missed) = self.context.cache.read_and_ghost_missed();
-        let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
-        let (bytes, free) = self.space.bytes();
-        let debt = self.debt();
-        let mut all = vec![
-            counter("tiered_flushes_total", "Memtables flushed.", counts.flushes),
-            counter("tiered_flushed_bytes_total", "Bytes flushed.", counts.flushed_bytes),
-            counter(
-                "tiered_straight_flushes_total",
-                "Memtables flushed directly into Level1.",
-                counts.straight_flushes,
-            ),
-            counter(
-                "tiered_scan_tombstones_total",
-                "Tombstones and hidden rows that scans passed one by one.",
-                gap_figures.walked.load(Ordering::Relaxed),
-            ),
-            counter(
-                "tiered_gaps_total",
-                "Ranges of tombstones that scans published, so that later scans skip them.",
-                gap_figures.published.load(Ordering::Relaxed),
-            ),
-            counter(
-                "tiered_hidden_slices_total",
-                "Slices that range tombstones hid completely and that were dropped unread.",
-                counts.hidden_slices,
-            ),
-            counter(
-                "tiered_hidden_bytes_total",
-                "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges dropped unread.",
-                counts.hidden_bytes,
-            ),
-            gauge(
-                "tiered_range_tombstones",
-                "Range tombstones over versions in extents.",
-                self.tables
-                    .all_parts()
-                    .iter()
-                    .map(|(_, part)| part.view_now().levels.ranges.len())
-                    .sum::<usize>() as f64,
-            ),
-            gauge(
-                "tiered_views_to_free",
-                "Metadata of old views that waits to be freed in the background.",
-                self.context.garbage.len() as f64,
-            ),
-            Metric {
-                name: "tiered_views_left_total",
-                help: "Old views whose last reader left most of the freeing to the background.",
-                counter: true,
-                value: self.context.garbage.handed_over() as f64,
-            },
-            counter("tiered_splits_total", "Sub-tables that were split.", counts.splits),
-            counter("tiered_joins_total", "Sub-tables that were joined.", counts.joins),
-            counter(
-                "tiered_compaction_written_bytes_total",
-                "Bytes written by compactions.",
-                counts.compaction_written_bytes,
-            ),
-            counter(
-                "tiered_moved_bytes_total",
-                "Bytes of extents that were moved between devices.",
-                counts.moved_bytes,
-            ),
-            counter(
-                "tiered_kept_bytes_total",
-                "Bytes that major compactions left in Level1 because they were hot.",
-                counts.kept_bytes,
-            ),
-            Metric {
-                name: "stall_memory_total",
-                help: "Waits for memtable memory.",
-                counter: true,
-                value: memory_waits.count() as f64,
-            },
-            Metric {
-                name: "stall_memory_seconds_total",
-                help: "Waits for memtable memory.",
-                counter: true,
-                value: memory_waits.time().as_secs_f64(),
-            },
-            Metric {
-                name: "tiered_block_cache_hits_total",
-                help: "Blocks found in the cache.",
-                counter: true,
-                value: hits as f64,
-            },
-            Metric {
-                name: "tiered_block_cache_misses_total",
-                help: "Blocks read from the device.",
-                counter: true,
-                value: misses as f64,
-            },
-            Metric {
-                name: "tiered_row_cache_hits_total",
-                help: "Point reads that found their row in the row cache.",
-                counter: true,
-                value: row_hits as f64,
-            },
-            Metric {
-                name: "tiered_row_cache_misses_total",
-                help: "Point reads that looked into the row cache and did not find their row.",
-                counter: true,
-                value: row_misses as f64,
-            },
-            gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
-            gauge(
-                "tiered_row_cache_share",
-                "The share of the cache memory that the row cache may use.",
-                row_share,
-            ),
-            Metric {
-                name: "tiered_row_cache_ghost_miss_bytes_total",
-                help: "Bytes read for rows that a little more memory of the row cache would have kept.",
-                counter: true,
-                value: row_ghost_missed as f64,
-            },
-            Metric {
-                name: "tiered_block_cache_ghost_miss_bytes_total",
-                help: "Bytes read for blocks and indexes that a little more memory would have kept.",
-                counter: true,
-                value: block_ghost_missed as f64,
-            },
-            gauge(
-                "tiered_row_cache_sampled",
-                "1 while the row cache looks up only one row in sixteen, because it has few hits.",
-                rows_sampled,
-            ),
-            gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
-            gauge(
-                "tiered_cache_free_bytes",
-                "Bytes of memory for cached blocks that hold none now.",
-                self.context.pages.free_bytes() as f64,
-            ),
-            gauge(
-                "tiered_resident_bytes",
-                "Bytes of block indexes and filters in memory.",
-                table_bytes as f64,
-            ),
-            gauge(
-                "tiered_memtable_bytes",
-                "Bytes of memtables.",
-                self.tables.memtables_bytes() as f64,
-            ),
-            gauge(
-                "tiered_data_bytes",
-                "Bytes of data files that are allocated on the device.",
-                bytes as f64,
-            ),
-            gauge("tiered_data_free_bytes", "Free bytes in data files.", free as f64),
-            gauge("tiered_debt_flush", "Flush debt; 1 is the limit.", debt.flush.max(0.0)),
-            gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
-            gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
-        ];
+        let figures = self.statistics.figures();
+        let mut all = work_metrics(&figures, &self.tables, &self.context);
+        all.extend(wait_metrics(self.statistics.memory_waits()));
+        all.extend(cache_metrics(&self.context));
+        all.extend(size_metrics(&self.tables, &self.space, self.debt()));
         all.extend(Kind::ALL.iter().map(|kind| {
             let (name, help) = told(*kind);
-            counter(name, help, counts.compactions[*kind as usize])
+            counter(name, help, figures.compactions[*kind as usize])
         }));
         all.extend(self.statistics.reuse_metrics());
         all.extend(space_metrics(&self.tables, &self.space));
         all.extend(metrics_of_tiers(&self.space, &self.context));
-        let (taken, fetched) = self.context.queues.taken_and_fetched();
-        let (begun, shared) = self.context.async_reads.begun_and_shared();
-        let parts = self.context.reads_of_parts.load(Ordering::Relaxed);
-        let ahead = [
-            ("tiered_part_reads_total", "Partial block reads by gets.", parts),
-            (
-                "tiered_read_ahead_blocks_total",
-                "Blocks that readahead read before a scan reached them.",
-                taken,
-            ),
-            (
-                "tiered_prefetched_total",
-                "Blocks and indexes read together for several gets.",
-                fetched,
-            ),
-            (
-                "tiered_reads_begun_total",
-                "Asynchronous reads of blocks and indexes for waiting statements.",
-                begun,
-            ),
-            (
-                "tiered_reads_shared_total",
-                "Statements that joined an asynchronous read in progress.",
-                shared,
-            ),
-        ];
-        all.extend(ahead.map(|(name, help, count)| Metric {
-            name,
-            help,
-            counter: true,
-            value: count as f64,
-        }));
+        all.extend(read_metrics(&self.context));
         all
     }
+}
+
+/// What flushes, compactions and scans did.
+fn work_metrics(counts: &EngineFigures, tables: &TableSet, context: &ReadContext) -> Vec<Metric> {
+    let gap_figures = tables.gap_figures();
+    vec![
+        counter("tiered_flushes_total", "Memtables flushed.", counts.flushes),
+        counter("tiered_flushed_bytes_total", "Bytes flushed.", counts.flushed_bytes),
+        counter(
+            "tiered_straight_flushes_total",
+            "Memtables flushed directly into Level1.",
+            counts.straight_flushes,
+        ),
+        counter(
+            "tiered_scan_tombstones_total",
+            "Tombstones and hidden rows that scans passed one by one.",
+            gap_figures.walked.load(Ordering::Relaxed),
+        ),
+        counter(
+            "tiered_gaps_total",
+            "Ranges of tombstones that scans published, so that later scans skip them.",
+            gap_figures.published.load(Ordering::Relaxed),
+        ),
+        counter(
+            "tiered_hidden_slices_total",
+            "Slices that range tombstones hid completely and that were dropped unread.",
+            counts.hidden_slices,
+        ),
+        counter(
+            "tiered_hidden_bytes_total",
+            "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges dropped unread.",
+            counts.hidden_bytes,
+        ),
+        gauge(
+            "tiered_range_tombstones",
+            "Range tombstones over versions in extents.",
+            tables
+                .all_parts()
+                .iter()
+                .map(|(_, part)| part.view_now().levels.ranges.len())
+                .sum::<usize>() as f64,
+        ),
+        gauge(
+            "tiered_views_to_free",
+            "Metadata of old views that waits to be freed in the background.",
+            context.garbage.len() as f64,
+        ),
+        Metric {
+            name: "tiered_views_left_total",
+            help: "Old views whose last reader left most of the freeing to the background.",
+            counter: true,
+            value: context.garbage.handed_over() as f64,
+        },
+        counter("tiered_splits_total", "Sub-tables that were split.", counts.splits),
+        counter("tiered_joins_total", "Sub-tables that were joined.", counts.joins),
+        counter(
+            "tiered_compaction_written_bytes_total",
+            "Bytes written by compactions.",
+            counts.compaction_written_bytes,
+        ),
+        counter(
+            "tiered_moved_bytes_total",
+            "Bytes of extents that were moved between devices.",
+            counts.moved_bytes,
+        ),
+        counter(
+            "tiered_kept_bytes_total",
+            "Bytes that major compactions left in Level1 because they were hot.",
+            counts.kept_bytes,
+        ),
+    ]
+}
+
+/// The waits for memory.
+fn wait_metrics(waits: &Tally) -> [Metric; 2] {
+    [
+        Metric {
+            name: "stall_memory_total",
+            help: "Waits for memtable memory.",
+            counter: true,
+            value: waits.count() as f64,
+        },
+        Metric {
+            name: "stall_memory_seconds_total",
+            help: "Waits for memtable memory.",
+            counter: true,
+            value: waits.time().as_secs_f64(),
+        },
+    ]
+}
+
+/// The metrics of the caches of rows and blocks.
+fn cache_metrics(context: &ReadContext) -> Vec<Metric> {
+    let (hits, misses) = context.cache.hits_and_misses();
+    let (block_bytes, table_bytes) = context.cache.bytes();
+    let rows = context.rows.as_ref();
+    let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
+    let row_bytes = rows.map_or(0, RowCache::bytes);
+    let row_share = rows.map_or(0.0, RowCache::share);
+    let row_ghost_missed = rows.map_or(0, RowCache::ghost_missed);
+    let (_, block_ghost_missed) = context.cache.read_and_ghost_missed();
+    let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
+    vec![
+        counter("tiered_block_cache_hits_total", "Blocks found in the cache.", hits),
+        counter("tiered_block_cache_misses_total", "Blocks read from the device.", misses),
+        counter(
+            "tiered_row_cache_hits_total",
+            "Point reads that found their row in the row cache.",
+            row_hits,
+        ),
+        counter(
+            "tiered_row_cache_misses_total",
+            "Point reads that looked into the row cache and did not find their row.",
+            row_misses,
+        ),
+        gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
+        gauge(
+            "tiered_row_cache_share",
+            "The share of the cache memory that the row cache may use.",
+            row_share,
+        ),
+        counter(
+            "tiered_row_cache_ghost_miss_bytes_total",
+            "Bytes read for rows that a little more memory of the row cache would have kept.",
+            row_ghost_missed,
+        ),
+        counter(
+            "tiered_block_cache_ghost_miss_bytes_total",
+            "Bytes read for blocks and indexes that a little more memory would have kept.",
+            block_ghost_missed,
+        ),
+        gauge(
+            "tiered_row_cache_sampled",
+            "1 while the row cache looks up only one row in sixteen, because it has few hits.",
+            rows_sampled,
+        ),
+        gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
+        gauge(
+            "tiered_cache_free_bytes",
+            "Bytes of memory for cached blocks that hold none now.",
+            context.pages.free_bytes() as f64,
+        ),
+        gauge(
+            "tiered_resident_bytes",
+            "Bytes of block indexes and filters in memory.",
+            table_bytes as f64,
+        ),
+    ]
+}
+
+/// The sizes of memtables and data files, and the debt.
+fn size_metrics(tables: &TableSet, space: &SpaceManager, debt: Debt) -> Vec<Metric> {
+    let (bytes, free) = space.bytes();
+    vec![
+        gauge("tiered_memtable_bytes", "Bytes of memtables.", tables.memtables_bytes() as f64),
+        gauge(
+            "tiered_data_bytes",
+            "Bytes of data files that are allocated on the device.",
+            bytes as f64,
+        ),
+        gauge("tiered_data_free_bytes", "Free bytes in data files.", free as f64),
+        gauge("tiered_debt_flush", "Flush debt; 1 is the limit.", debt.flush.max(0.0)),
+        gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
+        gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
+    ]
+}
+
+/// The metrics of reads, besides those of the caches.
+fn read_metrics(context: &ReadContext) -> impl Iterator<Item = Metric> {
+    let (taken, fetched) = context.queues.taken_and_fetched();
+    let (begun, shared) = context.async_reads.begun_and_shared();
+    let parts = context.reads_of_parts.load(Ordering::Relaxed);
+    let ahead = [
+        ("tiered_part_reads_total", "Partial block reads by gets.", parts),
+        (
+            "tiered_read_ahead_blocks_total",
+            "Blocks that readahead read before a scan reached them.",
+            taken,
+        ),
+        ("tiered_prefetched_total", "Blocks and indexes read together for several gets.", fetched),
+        (
+            "tiered_reads_begun_total",
+            "Asynchronous reads of blocks and indexes for waiting statements.",
+            begun,
+        ),
+        (
+            "tiered_reads_shared_total",
+            "Statements that joined an asynchronous read in progress.",
+            shared,
+        ),
+    ];
+    ahead.into_iter().map(|(name, help, count)| counter(name, help, count))
 }
 
 /// The metrics of each class of devices in use.
