@@ -5,15 +5,14 @@ use std::sync::Arc;
 use spillway_base::Result;
 use spillway_base::engine::Access;
 
-use super::Inner;
 use crate::block::BLOCK_BYTES;
-use crate::coding::{Compression, Dictionary, Encoder, coded_bytes, gains_enough};
+use crate::coding::{
+    Compression, Dictionaries, Dictionary, DictionaryStore, Encoder, coded_bytes, gains_enough,
+};
 use crate::compaction::Coder;
 use crate::level::Slice;
-use crate::manifest::{Edit, Place, State};
-use crate::picker::{Kind, Pick};
-use crate::settings::TieredSettings;
-use crate::space::DeviceClass;
+use crate::manifest::{Edit, State};
+use crate::picker::Pick;
 use crate::table::Table;
 
 /// Bytes of bodies that a dictionary is trained on, for each of its bytes.
@@ -34,42 +33,22 @@ impl Codes {
         let is_there = stored.dictionaries.contains_key(&id);
         (!is_there).then_some(Edit::AddDictionary { table: table.id, id, bytes })
     }
-}
 
-impl Inner {
-    /// The class of device for data at a place.
-    pub(super) fn class_at(&self, place: Place) -> DeviceClass {
-        self.space.class_for(TieredSettings::class_at(place))
-    }
-
-    /// The compression of blocks at a place.
-    pub(super) fn compression_at(&self, place: Place) -> Compression {
-        self.settings.compression_at(place, self.class_at(place))
-    }
-
-    /// The compression of the blocks that a compaction of a kind writes to a place. A recode
-    /// compaction writes cold data, at any place.
-    pub(super) fn compression_of(&self, kind: Kind, place: Place) -> Compression {
-        match kind {
-            Kind::Recode => self.settings.compression_at(Place::Level2, self.class_at(place)),
-            _ => self.compression_at(place),
-        }
-    }
-
-    /// The coder of flushed blocks.
-    pub(super) fn codes_of_flush(&self) -> Coder {
-        Coder::new(self.compression_at(Place::Level0(0)), None)
-    }
-
-    /// The coder of a compaction's blocks. It uses the table's newest dictionary, or a fresh one if
-    /// that saves enough.
-    pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
-        let compression = self.compression_of(pick.kind, pick.target);
+    /// The coder of a compaction's blocks. It uses the table's newest dictionary, or a fresh one of
+    /// `dictionary_bytes` if that saves enough.
+    pub(super) fn choose(
+        dictionaries: &DictionaryStore,
+        (table, pick): (&Table, &Pick),
+        compression: Compression,
+        dictionary_bytes: usize,
+    ) -> Result<(Coder, Codes)> {
         if !matches!(compression, Compression::Zstd { .. }) {
             return Ok((Coder::new(compression, None), Codes { used: None }));
         }
-        let newest = self.context.dictionaries.of(table.id).newest();
-        let fresh = self.fresh_dictionary(table, pick, compression, newest.as_deref())?;
+        let dictionaries = dictionaries.of(table.id);
+        let newest = dictionaries.newest();
+        let current = newest.as_deref();
+        let fresh = fresh_dictionary(&dictionaries, pick, compression, current, dictionary_bytes)?;
         let fresh = fresh.map(Arc::new);
         let used = fresh.or(newest);
         let coder = Coder::new(compression, used.as_deref());
@@ -77,43 +56,39 @@ impl Inner {
     }
 
     /// Makes a dictionary that was just recorded available for decoding.
-    pub(super) fn publish(&self, table: &Table, codes: Codes) {
-        let dictionaries = self.context.dictionaries.of(table.id);
-        if let Some(used) = codes.used
+    pub(super) fn publish(self, table: &Table, dictionaries: &DictionaryStore) {
+        let dictionaries = dictionaries.of(table.id);
+        if let Some(used) = self.used
             && dictionaries.get(used.id()).is_none()
         {
             dictionaries.add(used);
         }
     }
+}
 
-    /// A dictionary trained on some of the inputs' blocks, if one is due and it makes other blocks
-    /// of the inputs smaller.
-    fn fresh_dictionary(
-        &self,
-        table: &Table,
-        pick: &Pick,
-        compression: Compression,
-        newest: Option<&Dictionary>,
-    ) -> Result<Option<Dictionary>> {
-        let dictionary_bytes = self.settings.dictionary_bytes();
-        let sample_bytes = dictionary_bytes * SAMPLE_SHARE;
-        let bytes: u64 = pick.inputs().map(|slice| slice.meta.counts.payload_bytes).sum();
-        let dictionaries = self.context.dictionaries.of(table.id);
-        let Some(id) = dictionaries.to_try(bytes, 2 * sample_bytes as u64) else { return Ok(None) };
-        let slices: Vec<_> = pick.inputs().collect();
-        // As many bodies to test the dictionary as to train it, spread over all inputs.
-        let bodies = sample(&slices, 2 * sample_bytes.div_ceil(BLOCK_BYTES))?;
-        let every_other = |from| bodies.iter().skip(from).step_by(2).map(|body| &body[..]);
-        let (learned, others): (Vec<_>, Vec<_>) =
-            (every_other(0).collect(), every_other(1).collect());
-        let Some(fresh) = Dictionary::train(id, &learned, dictionary_bytes) else {
-            return Ok(None);
-        };
-        let bytes_by =
-            |dictionary| coded_bytes(&mut Encoder::new(compression, dictionary), &others);
-        let (today, then) = (bytes_by(newest), bytes_by(Some(&fresh)));
-        Ok(gains_enough(today, then, newest.is_some()).then_some(fresh))
-    }
+/// A dictionary trained on some of the inputs' blocks, if one is due and it makes other blocks
+/// of the inputs smaller.
+fn fresh_dictionary(
+    dictionaries: &Dictionaries,
+    pick: &Pick,
+    compression: Compression,
+    newest: Option<&Dictionary>,
+    dictionary_bytes: usize,
+) -> Result<Option<Dictionary>> {
+    let sample_bytes = dictionary_bytes * SAMPLE_SHARE;
+    let bytes: u64 = pick.inputs().map(|slice| slice.meta.counts.payload_bytes).sum();
+    let Some(id) = dictionaries.to_try(bytes, 2 * sample_bytes as u64) else { return Ok(None) };
+    let slices: Vec<_> = pick.inputs().collect();
+    // As many bodies to test the dictionary as to train it, spread over all inputs.
+    let bodies = sample(&slices, 2 * sample_bytes.div_ceil(BLOCK_BYTES))?;
+    let every_other = |from| bodies.iter().skip(from).step_by(2).map(|body| &body[..]);
+    let (learned, others): (Vec<_>, Vec<_>) = (every_other(0).collect(), every_other(1).collect());
+    let Some(fresh) = Dictionary::train(id, &learned, dictionary_bytes) else {
+        return Ok(None);
+    };
+    let bytes_by = |dictionary| coded_bytes(&mut Encoder::new(compression, dictionary), &others);
+    let (today, then) = (bytes_by(newest), bytes_by(Some(&fresh)));
+    Ok(gains_enough(today, then, newest.is_some()).then_some(fresh))
 }
 
 /// The bodies of this many blocks of slices, spread evenly over them.

@@ -75,7 +75,7 @@ impl Inner {
     /// The shape that compactions give to a sub-table.
     pub(super) fn shape_of(&self, part: &SubTable) -> Shape {
         let mut shape = self.settings.shape(part.mix.used_for());
-        if !self.keeps_hot {
+        if !self.level_storage.keeps_hot() {
             shape.hot_share = 0.0;
         }
         shape

@@ -16,7 +16,7 @@ use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
-use crate::compaction::{DropRule, MergeInput, SplitPoints};
+use crate::compaction::{Coder, DropRule, MergeInput, SplitPoints};
 use crate::level::{InheritedReads, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
@@ -155,7 +155,8 @@ impl Inner {
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
-        let mut written = PendingExtents::begin(self, self.class_at(Place::Level0(0)))?;
+        let mut written =
+            PendingExtents::begin(self, self.level_storage.class_at(Place::Level0(0)))?;
         written.warm = self.settings.warm_tables.then(|| WarmTables::of_flush(table.id));
         // A tombstone is not dropped before the merge: it may hide versions in the other inputs.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
@@ -177,7 +178,7 @@ impl Inner {
         if !inputs.is_empty() {
             sources.push(MergeInput::of_slices(inputs.clone(), &written.bulk));
         }
-        let coder = self.codes_of_flush();
+        let coder = Coder::new(self.level_storage.compression_at(Place::Level0(0)), None);
         let rules = (&rule, &known.ripe, &cuts);
         let (stays, tally) = written.merge(table, sources, rules, policy, coder, place)?;
         // Recovery needs nothing of a table that the manifest has dropped.
@@ -239,8 +240,8 @@ impl Inner {
     }
 }
 
-/// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of bytes
-/// flushed in all, with this flush.
+/// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of
+/// bytes flushed in all, with this flush.
 fn note_write_load(
     settings: &TieredSettings,
     part: &SubTable,

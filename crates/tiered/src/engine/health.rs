@@ -3,7 +3,7 @@
 //!
 //! - **HEALTH-1 (the first failure).** The first failure is kept, and every later check returns it.
 //! - **HEALTH-2 (no lock).** A check of a sound engine takes no lock, because each commit checks.
-//! - **HEALTH-3 (full disk).** A full disk is no failure: it is noted until a job has no such error.
+//! - **HEALTH-3 (full disk).** A full disk is no failure. It is noted until a job meets none.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

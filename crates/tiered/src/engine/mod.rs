@@ -28,6 +28,7 @@ mod health;
 mod inspect;
 mod install;
 mod jobs;
+mod level_storage;
 mod managed;
 mod metadata;
 mod moves;
@@ -76,7 +77,7 @@ use crate::engine::prefetch::GetsReadahead;
 use crate::extent::{ExtentHandle, ExtentRead, ReadContext};
 use crate::filter;
 use crate::level::{Levels, LevelsEdit, Slice};
-use crate::manifest::{Edit, Manifest, Place, TableState};
+use crate::manifest::{Edit, Manifest, TableState};
 use crate::memtable::Accounts;
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
@@ -89,6 +90,7 @@ use get::PointReader;
 use health::Health;
 use install::Installer;
 pub use jobs::{Background, JobOutcome};
+use level_storage::LevelStorage;
 pub use metadata::{EditCost, LettingGo, Metadata};
 use persistence::Persistence;
 pub use pin::{Copied, ExtentCopy, Pin};
@@ -113,6 +115,7 @@ struct Inner {
     /// The locks of the tiers' folders, until the engine is closed.
     locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
+    level_storage: LevelStorage,
     tables: TableSet,
     persistence: Persistence,
     flushes: FlushSchedule,
@@ -127,9 +130,6 @@ struct Inner {
     space_return: SpaceReturn,
     /// The executor of merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
-    /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay in
-    /// Level1.
-    keeps_hot: bool,
     statistics: EngineStatistics,
     noted: StatsSnapshots,
 }
@@ -211,14 +211,10 @@ impl TieredEngine {
             let standing = TableVisibility::new(number, id, stored.created);
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
         }
-        let costs = |place| {
-            let class = space.class_for(TieredSettings::class_at(place));
-            (class, settings.compression_at(place, class))
-        };
-        let keeps_hot = costs(Place::Level1) != costs(Place::Level2);
+        let level_storage = LevelStorage::new(&settings, &space);
         let write_buffer = WriteBuffer::new(&settings, accounts, horizon.clone());
         let engine = TieredEngine(Arc::new(Inner {
-            keeps_hot,
+            level_storage,
             settings,
             horizon,
             write_buffer,

@@ -56,7 +56,7 @@ impl Inner {
 
     fn move_first(&self) -> Result<bool> {
         let Candidates { lodgers, extents } =
-            candidates(&self.tables, &self.space, |place| self.class_at(place));
+            candidates(&self.tables, &self.space, |place| self.level_storage.class_at(place));
         // If a device does not report its free space, nothing is moved now, and work continues.
         let Ok(rooms) = self.space.rooms() else { return Ok(false) };
         let picked = pick_moves(&lodgers, &rooms, MOVES_MOST);

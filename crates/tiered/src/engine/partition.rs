@@ -11,8 +11,8 @@
 //!
 //! The engine joins neighbours that have become small and are hardly written, because each
 //! sub-table costs a memtable. Very small neighbours are joined even if they are written. The write
-//! load is counted from the opening. So until a half-life ([`TieredSettings::half_life`]) of bytes has been
-//! flushed, the engine does not know which sub-tables are hardly written.
+//! load is counted from the opening. So until a half-life of bytes has been flushed
+//! ([`TieredSettings::half_life`]), the engine does not know which sub-tables are hardly written.
 //!
 //! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
 //! spans the split key is cut ([`super::slice_split`]): only its block with the key is rewritten.

@@ -81,7 +81,7 @@ impl<'a> PendingExtents<'a> {
 
     /// Writes the next extents to the class of device for data at a place.
     pub(super) fn begin_place(&mut self, place: Place) {
-        self.class = self.inner.class_at(place);
+        self.class = self.inner.level_storage.class_at(place);
     }
 
     /// Pauses between extents as a compaction of this kind does. A compaction runs at full speed if

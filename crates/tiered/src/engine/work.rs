@@ -16,6 +16,7 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::cache_warming::WarmTables;
 use super::change::Change;
+use super::coding::Codes;
 use super::jobs::NAP;
 use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, range_of};
@@ -155,7 +156,7 @@ impl Inner {
     /// worth it. It takes data above Level2 if there is much of it, and data in Level2 even if it
     /// is less than a recode compaction usually takes.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
-        let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
+        let coding = self.level_storage.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
         let epoch = self.context.thermometer.epochs();
         for (table, part) in parts {
@@ -222,7 +223,7 @@ impl Inner {
     /// Slices of a sub-table's Level2 to recompress, if nothing else is to be done.
     fn pick_recoding(&self, part: &SubTable, least: u64, most: u64) -> Option<Pick> {
         let place = Place::Level2;
-        let coding = self.compression_of(Kind::Recode, place).coding();
+        let coding = self.level_storage.compression_of(Kind::Recode, place).coding();
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
@@ -302,17 +303,20 @@ impl Inner {
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
-        let mut written = PendingExtents::begin(self, self.class_at(pick.target))?;
+        let mut written = PendingExtents::begin(self, self.level_storage.class_at(pick.target))?;
         written.set_pace(pick.kind);
         let warm = || WarmTables::in_place_of(table.id, pick.inputs());
         written.warm = self.settings.warm_tables.then(warm);
         let supply = |slices| MergeInput::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
-        let (coder, codes) = self.codes_of(table, pick)?;
+        let compression = self.level_storage.compression_of(pick.kind, pick.target);
+        let (dictionaries, bytes) = (&self.context.dictionaries, self.settings.dictionary_bytes());
+        let (coder, codes) = Codes::choose(dictionaries, (table, pick), compression, bytes)?;
         let mut policy = self.settings.reuse_policy(pick.target, others_from);
         match pick.kind {
             Kind::Recode => {
-                policy.coding_min = self.compression_of(pick.kind, pick.target).coding();
+                policy.coding_min =
+                    self.level_storage.compression_of(pick.kind, pick.target).coding();
             }
             Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
             _ => {}
@@ -340,7 +344,7 @@ impl Inner {
         let mut edits: Vec<Edit> = codes.edit(table, manifest.state()).into_iter().collect();
         edits.extend(change.edits(table, &edit, &levels.ranges));
         written.commit(&mut manifest, edits)?;
-        self.publish(table, codes);
+        codes.publish(table, dictionaries);
         change.apply();
         if put_in_order {
             // The next pick would choose this data again, without any gain.

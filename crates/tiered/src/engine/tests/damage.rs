@@ -4,6 +4,7 @@ use super::*;
 use crate::extent::bytes_of_parts;
 use crate::extent_meta::SliceMeta;
 use crate::level::{Levels, Slice};
+use crate::manifest::Place;
 use crate::picker::Conflicts;
 
 /// Writes rows of the table in one commit.
