@@ -19,6 +19,7 @@
 mod cache_warming;
 mod change;
 mod coding;
+mod compaction_shapes;
 mod debt;
 mod estimate;
 mod flush;
@@ -84,7 +85,8 @@ use crate::space::{Claimed, SpaceManager, claim};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::table_visibility::{TableVisibility, next_engine};
-use debt::{LevelsDebt, Settled};
+use compaction_shapes::CompactionShapes;
+use debt::LevelsDebt;
 use flush_schedule::FlushSchedule;
 use get::PointReader;
 use health::Health;
@@ -122,9 +124,7 @@ struct Inner {
     health: Health,
     wakeups: Wakeups,
     levels_debt: LevelsDebt,
-    /// Remember that all data is compressed, and placed, as it should be.
-    recoded: Settled,
-    moved: Settled,
+    compaction_shapes: CompactionShapes,
     /// Work on the files holds it shared. The closing of the engine takes it exclusively.
     working: RwLock<()>,
     space_return: SpaceReturn,
@@ -212,6 +212,7 @@ impl TieredEngine {
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
         }
         let level_storage = LevelStorage::new(&settings, &space);
+        let compaction_shapes = CompactionShapes::new(&settings, level_storage.keeps_hot());
         let write_buffer = WriteBuffer::new(&settings, accounts, horizon.clone());
         let engine = TieredEngine(Arc::new(Inner {
             level_storage,
@@ -227,8 +228,7 @@ impl TieredEngine {
             health: Health::default(),
             wakeups: Wakeups::default(),
             levels_debt: LevelsDebt::default(),
-            recoded: Settled::default(),
-            moved: Settled::default(),
+            compaction_shapes,
             working: RwLock::new(()),
             space_return: SpaceReturn::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
@@ -266,6 +266,16 @@ impl Inner {
             wakeups: &self.wakeups,
             use_changed: || self.use_changed(),
         }
+    }
+
+    /// Recomputes the debt of all tables' levels, after one of them changed.
+    fn refresh_debt(&self) {
+        self.levels_debt.refresh(&self.tables, &self.compaction_shapes);
+    }
+
+    /// The debt of memtables and levels.
+    fn debt(&self) -> Debt {
+        self.levels_debt.with_flush(self.write_buffer.flush_debt())
     }
 
     /// Called after the use of a table has changed.

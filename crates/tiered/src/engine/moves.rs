@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
+use super::debt::SliceSearch;
 use super::pending_extents::{PendingExtents, stopped};
 use super::table_set::TableSet;
 use crate::extent::ExtentHandle;
@@ -51,7 +52,9 @@ impl Inner {
         if !self.space.has_tiers() {
             return Ok(false);
         }
-        self.unless_settled(&self.moved, || self.move_first())
+        let epochs = self.context.thermometer.epochs();
+        let move_first = || self.move_first();
+        self.levels_debt.unless_idle(SliceSearch::Move, epochs, &self.tables, move_first)
     }
 
     fn move_first(&self) -> Result<bool> {

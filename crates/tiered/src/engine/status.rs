@@ -88,7 +88,7 @@ impl TieredEngine {
                     subtables: parts.len() as u64,
                     memory_bytes: table.memory_bytes() as u64,
                     sublevels: sublevels(behind),
-                    sublevels_target: self.0.shape_of(behind).level0_target as u64,
+                    sublevels_target: self.0.compaction_shapes.of(behind).level0_target as u64,
                     used_for: self.0.settings.dynamic_level0.then(|| behind.mix.used_for()),
                     levels: [
                         level(level0.map(|sublevel| &*sublevel.run)),

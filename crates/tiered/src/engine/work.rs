@@ -17,17 +17,19 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 use super::cache_warming::WarmTables;
 use super::change::Change;
 use super::coding::Codes;
+use super::debt::SliceSearch;
 use super::jobs::NAP;
 use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, range_of};
 use super::{Inner, create_edit};
+use crate::coding::Coding;
 use crate::compaction::{DropRule, MergeInput, SplitPoints};
 use crate::extent_meta::SliceId;
 use crate::inspect::Timer;
 use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
-use crate::picker::{Chooser, Conflicts, Kind, Pick, pick_recoding, rests_uncompressed};
+use crate::picker::{Conflicts, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
@@ -121,7 +123,7 @@ impl Inner {
             // Damaged slices are not due, and make nothing due.
             let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
-            let chooser = self.chooser(part, &view.levels, &damaged, oldest);
+            let chooser = self.compaction_shapes.chooser(part, &view.levels, &damaged, oldest);
             for (rank, kind) in self.settings.compaction_order.iter().enumerate() {
                 if let Some(urgency) = chooser.urgency(*kind) {
                     let rank = if chooser.is_pressing(*kind) { 0 } else { rank + 1 };
@@ -135,7 +137,7 @@ impl Inner {
             let (table, part) = &parts[at];
             let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
-                self.chooser(part, &levels, bars, oldest).pick(kind)
+                self.compaction_shapes.chooser(part, &levels, bars, oldest).pick(kind)
             };
             match self.compact_what(table, part, pick) {
                 // A compaction that writes less may fit, and may free the space that this one
@@ -148,7 +150,9 @@ impl Inner {
         if let Some(full) = full {
             return Err(full);
         }
-        Ok(self.unless_settled(&self.recoded, || self.recode_first(&parts))?
+        let (search, epochs) = (SliceSearch::Recode, self.context.thermometer.epochs());
+        let recode = || self.recode_first(&parts);
+        Ok(self.levels_debt.unless_idle(search, epochs, &self.tables, recode)?
             || self.settle_first(&parts, oldest)?)
     }
 
@@ -156,7 +160,8 @@ impl Inner {
     /// worth it. It takes data above Level2 if there is much of it, and data in Level2 even if it
     /// is less than a recode compaction usually takes.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
-        let coding = self.level_storage.compression_of(Kind::Recode, Place::Level1).coding();
+        let coding_at = |place| self.level_storage.compression_of(Kind::Recode, place).coding();
+        let coding = coding_at(Place::Level1);
         let now = clock::now();
         let epoch = self.context.thermometer.epochs();
         for (table, part) in parts {
@@ -164,18 +169,21 @@ impl Inner {
             if !part.has_rested(self.settings.settle_after, now) || part.is_settled(mark) {
                 continue;
             }
-            let (least, most) = self.recoding_bytes(part);
+            let (least, most) = self.compaction_shapes.recoding_bytes(part);
             // The sub-table may have little data in all, so half is enough.
             let least = least / 2;
             let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
                 let above = rests_uncompressed(&levels, coding, least);
                 if above && !levels.level0.is_empty() {
-                    return self.chooser(part, &levels, bars, oldest).pick(Kind::Minor);
+                    return self
+                        .compaction_shapes
+                        .chooser(part, &levels, bars, oldest)
+                        .pick(Kind::Minor);
                 }
                 let above = above
                     .then(|| pick_recoding(&levels.level1, Place::Level1, coding, least, most));
-                let below = || self.pick_recoding(part, least, most);
+                let below = || pick_cold(part, coding_at(Place::Level2), least, most);
                 let pick = above.flatten().or_else(below)?;
                 let (smallest, largest) = pick.hull();
                 (!bars.overlap(smallest, largest)).then_some(pick)
@@ -193,10 +201,11 @@ impl Inner {
 
     /// Recompresses some data of the first sub-table that has data to recompress.
     fn recode_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)]) -> Result<bool> {
+        let coding = self.level_storage.compression_of(Kind::Recode, Place::Level2).coding();
         for (table, part) in parts {
             let pick = |bars: &Conflicts| {
-                let (least, most) = self.recoding_bytes(part);
-                self.pick_recoding(part, least, most).filter(|pick| {
+                let (least, most) = self.compaction_shapes.recoding_bytes(part);
+                pick_cold(part, coding, least, most).filter(|pick| {
                     let (smallest, largest) = pick.hull();
                     !bars.overlap(smallest, largest)
                 })
@@ -206,31 +215,6 @@ impl Inner {
             }
         }
         Ok(false)
-    }
-
-    pub(super) fn chooser<'a>(
-        &self,
-        part: &SubTable,
-        levels: &'a Levels,
-        bars: &'a Conflicts,
-        oldest: Csn,
-    ) -> Chooser<'a> {
-        let memtables_from = part.view_now().memtables().map(|memtable| memtable.csn_min()).min();
-        let memtables_from = memtables_from.unwrap_or(Csn::MAX);
-        Chooser { shape: self.shape_of(part), levels, bars, oldest, memtables_from }
-    }
-
-    /// Slices of a sub-table's Level2 to recompress, if nothing else is to be done.
-    fn pick_recoding(&self, part: &SubTable, least: u64, most: u64) -> Option<Pick> {
-        let place = Place::Level2;
-        let coding = self.level_storage.compression_of(Kind::Recode, place).coding();
-        pick_recoding(&part.view().levels.level2, place, coding, least, most)
-    }
-
-    /// The least bytes of adjacent slices that are worth a recode compaction, and the approximate
-    /// bytes that one takes.
-    fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
-        (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
 
     /// Runs a picked compaction of a sub-table; `false` if nothing is picked.
@@ -282,7 +266,7 @@ impl Inner {
             self.health.check()?;
             blocking(|| self.wakeups.wait_for_room(NAP));
         };
-        let pick = self.shape_of(part).pick_full(&part.view().levels);
+        let pick = self.compaction_shapes.of(part).pick_full(&part.view().levels);
         pick.map_or(Ok(()), |pick| self.compact(table, part, &pick))
     }
 
@@ -359,6 +343,11 @@ impl Inner {
         self.statistics.note_compaction(&timer, table.id, pick, &tally, written);
         Ok(())
     }
+}
+
+/// Slices of a sub-table's Level2 to recompress with a coding, if nothing else is to be done.
+fn pick_cold(part: &SubTable, coding: Coding, least: u64, most: u64) -> Option<Pick> {
+    pick_recoding(&part.view().levels.level2, Place::Level2, coding, least, most)
 }
 
 fn bytes_of(slices: &[Arc<Slice>]) -> u64 {
