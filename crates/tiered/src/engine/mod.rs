@@ -1,10 +1,25 @@
 //! The engine: tables, and the background work that keeps them in shape.
 //!
+//! # Parts
+//!
+//! Each part of an engine owns its state, and the page of its module states its guarantees:
+//!
+//! - `table_set`: the tables; `persistence`: the manifest, and what is persistent;
+//! - `write_buffer`: the memory of memtables; `flush_schedule`: their flushes;
+//! - `level_storage`: where the levels' data is stored; `compaction_shapes`: the shapes that
+//!   compactions give to tables; `debt`: how far the work is behind;
+//! - `space_return`: the return of free space to the file system;
+//! - `health`: failures; `wakeups`: waiting threads; `statistics` and `stats_snapshot`: counts.
+//!
+//! `get` and `install` use only the parts that a get or a commit needs. The jobs tie the parts
+//! together: `jobs` chooses one, and `flush`, `work`, `partition`, `moves`, `slice_split` and
+//! `range_tombstones` run them.
+//!
 //! # Locks
 //!
 //! Threads take locks in this order: `working` (shared for work on the engine's files, exclusive
-//! for a close); `manifest` (to record and publish edits, not to rewrite a manifest);
-//! that of [`TableSet`] (to replace the map of tables); a table's own; those of a single figure.
+//! for a close); the manifest's (to record and publish edits, not to rewrite a manifest); that of
+//! the map of tables, to replace it; a table's own; those of a single figure.
 //!
 //! Reads of rows take none of these locks: a change replaces the map of tables, or the view of a
 //! sub-table, as a whole. An install takes its sub-table's lock only to seal a full memtable.
@@ -109,6 +124,7 @@ const ADMIT_WAIT: Duration = Duration::from_secs(10);
 /// The largest batch: formats store the length of a value and of a block in four bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
+/// The parts of an engine.
 struct Inner {
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
@@ -131,7 +147,7 @@ struct Inner {
     /// The executor of merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
     statistics: EngineStatistics,
-    noted: StatsSnapshots,
+    stats_snapshots: StatsSnapshots,
 }
 
 impl Drop for Inner {
@@ -233,7 +249,7 @@ impl TieredEngine {
             space_return: SpaceReturn::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             statistics: EngineStatistics::default(),
-            noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
+            stats_snapshots: StatsSnapshots::new(dir.to_owned(), clock::now()),
         }));
         engine.0.refresh_debt();
         engine.0.context.garbage.begin();

@@ -83,7 +83,7 @@ impl EngineStatistics {
     }
 
     /// The extents that were moved between devices.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn moved_extents(&self) -> u64 {
         self.moved_extents.load(Ordering::Relaxed)
     }

@@ -11,7 +11,9 @@ use spillway_base::clock;
 use spillway_base::lock::Mutex;
 
 use super::Inner;
-use crate::inspect::StatsSnapshot;
+use super::table_set::TableSet;
+use crate::extent_meta::ExtentId;
+use crate::inspect::{CompactionRecord, StatsSnapshot};
 use crate::temperature::REGIONS;
 
 /// The least time between two snapshots in the background.
@@ -47,7 +49,7 @@ impl Inner {
         if self.wakeups.is_alone() {
             return false;
         }
-        let Some(mut when) = self.noted.when.try_lock() else { return false };
+        let Some(mut when) = self.stats_snapshots.when.try_lock() else { return false };
         let at = (self.statistics.compactions_ended(), self.context.thermometer.epochs());
         if now < when.next || at == when.at {
             return false;
@@ -62,7 +64,7 @@ impl Inner {
     /// Writes a snapshot. If an engine was open for too short a time to have any statistics, the
     /// snapshot of an earlier opening stays.
     pub(super) fn note(&self) {
-        let (disk, dir) = (self.space.disk(), &self.noted.dir);
+        let (disk, dir) = (self.space.disk(), &self.stats_snapshots.dir);
         let parts = self.tables.all_parts();
         let slices = parts.iter().flat_map(|(_, part)| {
             let view = part.view_now();
@@ -73,31 +75,36 @@ impl Inner {
         else {
             return;
         };
-        let recent = self.recent();
+        // A number that was assigned and not recorded may be assigned again after a crash. So this
+        // is the recorded one.
+        let next_extent = self.persistence.manifest().state().next_extent;
+        let compactions = self.statistics.newest_compactions();
+        let recent = recent(&self.tables, next_extent, compactions);
         let is_worth_less = recent.is_empty() && StatsSnapshot::read(disk, dir).is_some();
         if !is_worth_less {
             // A failure of the disk is reported by work that needs the disk.
             let _ = recent.write(disk, dir);
         }
     }
+}
 
-    fn recent(&self) -> StatsSnapshot {
-        // A number that was assigned and not recorded may be assigned again after a crash. So this
-        // is the recorded one.
-        let next_extent = self.persistence.manifest().state().next_extent;
-        let mut counts = Vec::new();
-        for (_, part) in self.tables.all_parts() {
-            for (_, slice) in part.view().levels.places() {
-                let of = slice.extent.readings().map(|count| count as u8);
-                if of != [0; REGIONS] {
-                    counts.push((slice.extent.meta.id, of));
-                }
+/// The statistics of an engine with these tables. `next_extent` is the next number of an extent.
+fn recent(
+    tables: &TableSet,
+    next_extent: ExtentId,
+    compactions: Vec<CompactionRecord>,
+) -> StatsSnapshot {
+    let mut counts = Vec::new();
+    for (_, part) in tables.all_parts() {
+        for (_, slice) in part.view().levels.places() {
+            let of = slice.extent.readings().map(|count| count as u8);
+            if of != [0; REGIONS] {
+                counts.push((slice.extent.meta.id, of));
             }
         }
-        // An extent is listed once for each of its slices, and may be read in between.
-        counts.sort_unstable();
-        counts.dedup_by_key(|(id, _)| *id);
-        let compactions = self.statistics.newest_compactions();
-        StatsSnapshot { at: clock::wall(), next_extent, counts, compactions }
     }
+    // An extent is listed once for each of its slices, and may be read in between.
+    counts.sort_unstable();
+    counts.dedup_by_key(|(id, _)| *id);
+    StatsSnapshot { at: clock::wall(), next_extent, counts, compactions }
 }
