@@ -472,8 +472,8 @@ pub trait Engine: Send + Sync {
     /// there.
     fn request_persist(&self, csn: Csn);
 
-    /// Asks the engine to return its unused space to the file system soon. Called when the disk is
-    /// full and a commit has freed something.
+    /// Asks the engine to return its unused space to the file system soon, and to free space that
+    /// deleted rows occupy, however few they are. Called again and again while the disk is full.
     fn give_space(&self) {}
 
     /// Whether the background work found the disk full when it last wrote something.

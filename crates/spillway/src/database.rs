@@ -406,12 +406,22 @@ impl Database {
     /// [`crate::ErrorKind::Closed`].
     pub fn run_background_job(&self) -> Result<bool> {
         let _open = self.0.open()?;
+        // A full disk keeps neither the other engine nor the care of the log from freeing space.
+        let mut full = None;
         for engine in &self.0.engines {
-            if engine.run_background_job()? {
-                return Ok(true);
+            match engine.run_background_job() {
+                Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
+                worked => {
+                    if worked? {
+                        return Ok(true);
+                    }
+                }
             }
         }
         self.0.manager.truncate_log()?;
+        if let Some(full) = full {
+            return Err(full);
+        }
         if self.0.manager.fold_step()? {
             return Ok(true);
         }

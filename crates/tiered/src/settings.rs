@@ -376,6 +376,7 @@ impl TieredSettings {
             above_max: self.above_max(),
             hot_share: if self.temperature { self.hot_share } else { 0.0 },
             even_level0: self.even_level0,
+            short_of_space: None,
         }
     }
 }

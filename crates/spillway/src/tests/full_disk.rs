@@ -38,11 +38,21 @@ fn work(db: &Database) {
 fn filled(seed: u64, engine: EngineKind) -> (SimDisk, Database, [Table; 2], u64) {
     let disk = SimDisk::new(seed);
     let db = open(&disk).unwrap();
+    let more = (1200 << 10) + (seed << 12);
+    fill(disk, db, engine, |disk| disk.set_capacity(Some(disk.used() + more)))
+}
+
+fn fill(
+    disk: SimDisk,
+    db: Database,
+    engine: EngineKind,
+    limit: impl FnOnce(&SimDisk),
+) -> (SimDisk, Database, [Table; 2], u64) {
     let txn = db.begin(TransactionOptions::new());
     let large = txn.create_table("large", engine).unwrap();
     let other = txn.create_table("other", EngineKind::Tiered).unwrap();
     txn.commit().wait().unwrap();
-    disk.set_capacity(Some(disk.used() + (1200 << 10) + (seed << 12)));
+    limit(&disk);
     let mut rows = 0;
     let mut refusals = 0;
     while refusals < 3 {
@@ -150,5 +160,67 @@ fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_goi
             let gone = go_on(&db, large, drops);
             assert!(matches!(gone, Ok(20)), "{engine:?}, drops {drops}, at {at}: {gone:?}");
         }
+    }
+}
+
+/// Rows that are deleted one by one, by their number and the number of all rows. The memory engine
+/// returns the space of log segments without live rows.
+const DELETED: [(&str, EngineKind, fn(u64, u64) -> bool); 5] = [
+    ("all", EngineKind::Tiered, |_, _| true),
+    ("all", EngineKind::Memory, |_, _| true),
+    ("every other", EngineKind::Tiered, |row, _| row % 2 == 0),
+    ("the upper half", EngineKind::Tiered, |row, all| row >= all / 2),
+    ("all but every tenth", EngineKind::Tiered, |row, _| row % 10 != 0),
+];
+
+/// A database with memtables and log segments much smaller than its disk. So few deletions as here
+/// make no compaction due while there is space.
+fn open_larger(disk: &SimDisk) -> Result<Database> {
+    let settings = Settings {
+        log_segment_bytes: 1 << 20,
+        log_lanes: Some(1),
+        slot_bytes: 64 << 10,
+        deletions_min: 1 << 20,
+        ..small()
+    };
+    Database::open_on(Arc::new(disk.clone()), "/db", settings)
+}
+
+fn delete(db: &Database, table: Table, number: u64) -> Result<()> {
+    let txn = db.begin(TransactionOptions::new());
+    txn.delete(table, &number.to_be_bytes())?;
+    txn.commit().wait().map(drop)
+}
+
+/// After single rows were deleted on a full disk, nearly as many can be inserted again (PICKER-7).
+#[test]
+fn single_rows_that_are_deleted_return_the_space_of_a_full_disk() {
+    for (name, engine, is_deleted) in DELETED {
+        let disk = SimDisk::new(2);
+        disk.set_capacity(Some(14 << 20));
+        let db = open_larger(&disk).unwrap();
+        let (disk, db, [large, other], rows) = fill(disk, db, engine, |_| ());
+        let deleted: Vec<u64> = (0..rows).filter(|row| is_deleted(*row, rows)).collect();
+        for (count, row) in deleted.iter().enumerate() {
+            delete(&db, large, *row).unwrap_or_else(|error| panic!("{name}, {engine:?}: {error}"));
+            if count % 200 == 199 {
+                work(&db);
+            }
+        }
+        work(&db);
+        let wanted = deleted.len() as u64 * 3 / 4;
+        // With background threads, a commit waits some seconds for space.
+        let put = |number: u64| {
+            (0..4).any(|_| put(&db, other, number).inspect_err(|_| work(&db)).is_ok())
+        };
+        let put = (0..wanted).take_while(|number| put(*number)).count() as u64;
+        assert_eq!(put, wanted, "{name} of {rows}, {engine:?}");
+        drop(db);
+        disk.kill();
+        let db = open_larger(&disk).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let left = rows - deleted.len() as u64;
+        assert_eq!(read(&txn, txn.table("large").unwrap()).len() as u64, left, "{name}");
+        assert_eq!(read(&txn, txn.table("other").unwrap()).len() as u64, wanted, "{name}");
     }
 }

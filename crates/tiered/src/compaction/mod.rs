@@ -38,6 +38,9 @@
 //!   ([`SplitPoints`]), however small the slices become. Then the flushed rows outside of the
 //!   ranges are compacted as usual. Compactions need no such cuts, because their inputs hold no
 //!   keys of these ranges.
+//! - **COMPACTION-7.** While the disk is short of space, a flush to Level0 also cuts its output
+//!   between slices of the sub-table, so that each new slice overlaps about one extent. A
+//!   compaction of the rows that its tombstones hide then fits on the disk.
 //!
 //! # Parts
 //!

@@ -1,9 +1,13 @@
 //! The shapes that compactions give to sub-tables, by the use of their tables.
 //!
-//! A shape follows from the settings, so the shapes are computed once. The picker works with the
-//! shape, the levels and the running compactions of a sub-table ([`crate::picker`]).
+//! A shape follows from the settings, so the shapes are computed once. While space is short, they
+//! make compactions free space (PICKER-7). The picker works with the shape, the levels and the
+//! running compactions of a sub-table ([`crate::picker`]).
 
-use spillway_base::Csn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use spillway_base::{Csn, clock};
 
 use crate::access_pattern::TableUse;
 use crate::level::Levels;
@@ -11,21 +15,43 @@ use crate::picker::{Chooser, Conflicts, Shape};
 use crate::settings::TieredSettings;
 use crate::subtable::SubTable;
 
+/// How long compactions free space after the engine was asked to give some. While the disk is full,
+/// it is asked every half second.
+const SEEKS_SPACE: Duration = Duration::from_secs(2);
+
 /// The shape of a sub-table for each use of its table.
-pub(super) struct CompactionShapes([Shape; TableUse::ALL.len()]);
+pub(super) struct CompactionShapes {
+    shapes: [Shape; TableUse::ALL.len()],
+    /// Compactions free space until this time, in nanoseconds of the clock.
+    seeks_space_until: AtomicU64,
+}
 
 impl CompactionShapes {
     /// The shapes by settings. Hot data stays in Level1 if `keeps_hot`.
     pub(super) fn new(settings: &TieredSettings, keeps_hot: bool) -> CompactionShapes {
-        CompactionShapes(TableUse::ALL.map(|used_for| {
+        let shapes = TableUse::ALL.map(|used_for| {
             let shape = settings.shape(used_for);
             Shape { hot_share: if keeps_hot { shape.hot_share } else { 0.0 }, ..shape }
-        }))
+        });
+        CompactionShapes { shapes, seeks_space_until: AtomicU64::new(0) }
+    }
+
+    /// Makes compactions free space for some time.
+    pub(super) fn seek_space(&self, now: Duration) {
+        let until = (now + SEEKS_SPACE).as_nanos() as u64;
+        self.seeks_space_until.fetch_max(until, Ordering::AcqRel);
+    }
+
+    /// Whether compactions free space.
+    pub(super) fn seeks_space(&self) -> bool {
+        let until = self.seeks_space_until.load(Ordering::Acquire);
+        until > 0 && (clock::now().as_nanos() as u64) < until
     }
 
     /// The shape that compactions give to a sub-table.
     pub(super) fn of(&self, part: &SubTable) -> Shape {
-        self.0[part.mix.used_for() as usize]
+        let shape = self.shapes[part.mix.used_for() as usize];
+        if self.seeks_space() { shape.short_of_space(u64::MAX) } else { shape }
     }
 
     /// The picker's view of a sub-table with these levels. `bars` are the keys that no pick may

@@ -13,7 +13,7 @@ use spillway_base::{Csn, ErrorKind, Result};
 use super::cache_warming::WarmTables;
 use super::change::Change;
 use super::pending_extents::PendingExtents;
-use super::range_tombstones::{KnownTombstones, hidden_later, range_of};
+use super::range_tombstones::{KnownTombstones, deleted_later, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
 use crate::compaction::{Coder, DropRule, MergeInput, SplitPoints};
@@ -151,7 +151,10 @@ impl Inner {
         let rewrite = rewrite.as_deref();
         // Also drops the versions that tombstones of later memtables hide, if these tombstones are
         // durable and every live snapshot sees them (RANGE-TOMBSTONE-9).
-        let later = hidden_later(part, Some(&oldest.memtable), &live);
+        let mut later = hidden_later(part, Some(&oldest.memtable), &live);
+        if self.compaction_shapes.seeks_space() {
+            later = later.union(&deleted_later(part, &oldest.memtable, &live));
+        }
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
@@ -169,7 +172,7 @@ impl Inner {
         let memtable = &*oldest.memtable;
         // A memtable that goes to Level1 has no keys of damaged ranges.
         let cuts = match &way {
-            FlushTarget::Level0 => cuts_of(part),
+            FlushTarget::Level0 => self.cuts_of(part),
             FlushTarget::Level1 { .. } => SplitPoints::default(),
         };
         let blocks = policy.block_bytes;
@@ -238,6 +241,32 @@ impl Inner {
         self.context.thermometer.note_written(written.bytes, self.settings.half_life());
         Ok(())
     }
+
+    /// The keys before which a flush of a sub-table cuts its output: the ends of the damaged key
+    /// ranges (COMPACTION-6), and while space is short, keys between the slices below
+    /// (COMPACTION-7).
+    fn cuts_of(&self, part: &SubTable) -> SplitPoints {
+        let mut damaged = Conflicts::default();
+        part.bar_damaged(&mut damaged);
+        let mut cuts = damaged.edges();
+        if self.compaction_shapes.seeks_space() {
+            let view = part.view();
+            let slices = view.levels.places().map(|(_, slice)| &slice.meta);
+            let mut slices: Vec<_> = slices.map(|meta| (&meta.smallest, meta.bytes)).collect();
+            slices.sort_unstable();
+            let mut bytes = 0;
+            for (smallest, more) in slices {
+                if bytes >= self.space.slot_bytes() as u64 / 2 {
+                    cuts.push(smallest.clone());
+                    bytes = 0;
+                }
+                bytes += more;
+            }
+            cuts.sort_unstable();
+            cuts.dedup();
+        }
+        SplitPoints::before(cuts)
+    }
 }
 
 /// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of
@@ -252,13 +281,6 @@ fn note_write_load(
     // With one core, it does not matter where writes go.
     let marks = if settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
     part.write_load.add(bytes, flushed, settings.half_life(), marks.iter().map(|key| &**key));
-}
-
-/// The ends of the damaged key ranges of a sub-table (COMPACTION-6).
-fn cuts_of(part: &SubTable) -> SplitPoints {
-    let mut damaged = Conflicts::default();
-    part.bar_damaged(&mut damaged);
-    SplitPoints::before(damaged.edges())
 }
 
 /// Keys from the middles of about equal parts of some slices. Slices whose block index is not

@@ -551,6 +551,7 @@ impl Engine for TieredEngine {
 
     fn give_space(&self) {
         self.0.space_return.request_all();
+        self.0.compaction_shapes.seek_space(clock::now());
         self.0.wakeups.announce_work();
     }
 

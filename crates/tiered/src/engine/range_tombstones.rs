@@ -10,9 +10,13 @@ use super::change::Change;
 use crate::level::{LevelsEdit, Slice};
 use crate::memtable::Memtable;
 use crate::picker::hull;
-use crate::ranges::RangeTombstones;
+use crate::ranges::{Mark, RangeTombstones};
 use crate::subtable::SubTable;
 use crate::table::Table;
+
+/// The most tombstones of single keys that a flush takes from later memtables. Each takes some 150
+/// bytes meanwhile.
+const POINTS_MAX: usize = 1 << 16;
 
 /// The range tombstones that a flush or compaction applies.
 pub(super) struct KnownTombstones<'a> {
@@ -97,6 +101,34 @@ pub(super) fn hidden_later(
     let ranges = others.filter_map(|memtable| memtable.ranges());
     let ranges = ranges.map(|ranges| ranges.within(part.range()).at(oldest(live)));
     ranges.reduce(|all, ranges| all.union(&ranges)).unwrap_or(RangeTombstones::NONE)
+}
+
+/// The tombstones of memtables that are newer than the one that is flushed, as ranges of one key
+/// each, if every live snapshot sees them. For the same reasons as in [`hidden_later`], a flush may
+/// drop the versions that they hide (RANGE-TOMBSTONE-9). There are at most [`POINTS_MAX`].
+pub(super) fn deleted_later(
+    part: &SubTable,
+    flushed: &Arc<Memtable>,
+    live: &[Csn],
+) -> RangeTombstones {
+    let (view, oldest, range) = (part.view(), oldest(live), part.range());
+    let mut points = Vec::new();
+    for memtable in view.memtables().filter(|other| !Arc::ptr_eq(flushed, other)) {
+        let mut place = memtable.seek(range.start);
+        while let Some(key) = memtable.key(place).filter(|key| range.contains(key)) {
+            if points.len() == POINTS_MAX {
+                break;
+            }
+            let newest = memtable.visible(place, oldest);
+            if let Some(version) = newest.filter(|version| version.value.is_none()) {
+                let past = range::successor(key);
+                let key = KeyRange::new(key, Some(&past));
+                points.push(RangeTombstones::one(key, Mark::new(version.csn, version.csn)));
+            }
+            place = memtable.after(place);
+        }
+    }
+    RangeTombstones::all(points)
 }
 
 /// The range of keys from `smallest` to `largest`, both included. The range's end is stored in

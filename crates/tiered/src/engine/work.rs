@@ -34,6 +34,10 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
 
+/// After a compaction that frees space found the disk full, the next one reads at most one byte for
+/// this many.
+const SMALLER: u64 = 4;
+
 impl Inner {
     /// Records tables that are new, or were dropped, in the manifest. It records only what is
     /// stable, because a crash may undo other commits (decision 005).
@@ -134,12 +138,7 @@ impl Inner {
         due.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         let mut full = None;
         for (.., kind, at) in due {
-            let (table, part) = &parts[at];
-            let pick = |bars: &Conflicts| {
-                let levels = part.view().levels.clone();
-                self.compaction_shapes.chooser(part, &levels, bars, oldest).pick(kind)
-            };
-            match self.compact_what(table, part, pick) {
+            match self.compact_kind(&parts[at], kind, oldest) {
                 // A compaction that writes less may fit, and may free the space that this one
                 // lacks.
                 Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
@@ -154,6 +153,36 @@ impl Inner {
         let recode = || self.recode_first(&parts);
         Ok(self.levels_debt.unless_idle(search, epochs, &self.tables, recode)?
             || self.settle_first(&parts, oldest)?)
+    }
+
+    /// Runs a compaction of a kind. If it is to free space and its outputs do not fit on the disk,
+    /// runs a smaller one (PICKER-7).
+    fn compact_kind(
+        &self,
+        (table, part): &(Arc<Table>, Arc<SubTable>),
+        kind: Kind,
+        oldest: Csn,
+    ) -> Result<bool> {
+        let shape = self.compaction_shapes.of(part);
+        let least = shape.extent_bytes + shape.extent_bytes / 4;
+        let mut most = u64::MAX;
+        loop {
+            let pick = |bars: &Conflicts| {
+                let levels = part.view().levels.clone();
+                let mut chooser = self.compaction_shapes.chooser(part, &levels, bars, oldest);
+                if chooser.shape.short_of_space.is_some() {
+                    chooser.shape = chooser.shape.short_of_space(most);
+                }
+                chooser.pick(kind)
+            };
+            let worked = self.compact_what(table, part, pick);
+            let full = worked.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+            let frees = matches!(kind, Kind::Deletion | Kind::SelfMajor);
+            if !full || !frees || shape.short_of_space.is_none() || most == least {
+                return worked;
+            }
+            most = (most.min(shape.input_bytes) / SMALLER).max(least);
+        }
     }
 
     /// Merges and compresses some data of the first sub-table that has come to rest, if that is

@@ -30,6 +30,7 @@ pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
         space_max: 1.25,
         above_max: 0.6,
         even_level0: true,
+        short_of_space: None,
     }
 }
 

@@ -199,7 +199,11 @@ impl Chooser<'_> {
             .values()
             .map(|of| self.used_bytes(of.extent, of.block_bytes).saturating_sub(of.stale_bytes));
         let used: u64 = used.sum();
-        // A few extents do not matter, even if they are nearly empty.
+        // A few extents do not matter, even if they are nearly empty, unless space is short
+        // (PICKER-7).
+        if self.shape.short_of_space.is_some() {
+            return if all < used + self.shape.extent_bytes { 0.0 } else { 1.0 };
+        }
         if all < used + 4 * self.shape.extent_bytes {
             return 0.0;
         }

@@ -42,6 +42,12 @@
 //!   None stays while Level1 is so far over its target that writers would soon be slowed, and none
 //!   if a read of Level2 costs no more than one of Level1. So there is always a slice to take down.
 //!
+//! # A full disk
+//! - **PICKER-7.** While space is short, slices with any tombstone and any range tombstone are due
+//!   for a deletion compaction, and Level2 for a self-major compaction that frees one slot. A
+//!   deletion compaction then reads at most the bytes that the shape allows. `compact_one` lowers
+//!   this figure, down to one slot and a little more, if the outputs do not fit on the disk.
+//!
 //! # Order
 //! The functions here choose within one sub-table. `compact_one` in `engine/work.rs` chooses among
 //! all sub-tables and the kinds above. Compactions without which writers would soon be slowed come
@@ -109,6 +115,8 @@ pub(crate) struct Shape {
     /// Whether minor compactions take parts of about `input_bytes`, wherever runs end, and
     /// intra-Level0 compactions make room that lasts long.
     pub(crate) even_level0: bool,
+    /// While space is short, the most bytes that a deletion compaction reads (PICKER-7).
+    pub(crate) short_of_space: Option<u64>,
 }
 
 /// The kind of a compaction (X-Engine, section 3.3.3).
@@ -215,6 +223,12 @@ pub(crate) fn hull<'a>(
 }
 
 impl Shape {
+    /// The shape for compactions that free space, and read at most this many bytes (PICKER-7).
+    pub(crate) fn short_of_space(self, most: u64) -> Shape {
+        let input_bytes = self.input_bytes.min(most);
+        Shape { input_bytes, short_of_space: Some(most), ..self }
+    }
+
     /// The most bytes that Level0 should hold.
     pub(crate) fn level0_most(&self, levels: &Levels) -> u64 {
         let below = levels.level1.bytes() + levels.level2.bytes();

@@ -16,7 +16,7 @@ use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
 /// `smallest-largest`, then `*bytes` if these are not those of a full extent, then `!` if half of
-/// it is tombstones, then `~reads` of each of its eight regions, or of some of them: `~9` or
+/// it is tombstones, or `?` if it has one tombstone, then `~reads` of each of its eight regions, or of some of them: `~9` or
 /// `~0,9,9`.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
     let (text, reads) = text.split_once('~').unwrap_or((text, "0"));
@@ -38,7 +38,11 @@ fn warm(slice: Arc<Slice>, reads: &[u64]) -> Arc<Slice> {
 }
 
 fn cold_slice(id: u64, text: &str) -> Arc<Slice> {
-    let (text, tombstones) = text.strip_suffix('!').map_or((text, 0), |text| (text, 50));
+    let (text, tombstones) = match (text.strip_suffix('!'), text.strip_suffix('?')) {
+        (Some(text), _) => (text, 50),
+        (_, Some(text)) => (text, 1),
+        _ => (text, 0),
+    };
     let (keys, len) = text.split_once('*').unwrap_or((text, "100"));
     let (smallest, largest) = keys.split_once('-').expect("smallest-largest");
     Slice::detached(ExtentId(id), smallest, largest, len.parse().unwrap(), tombstones)
@@ -68,6 +72,7 @@ fn parse(script: &str) -> (Shape, Levels, Conflicts, bool) {
         space_max: 1.25,
         above_max: 10.0,
         even_level0: true,
+        short_of_space: None,
         hot_share: 0.5,
     };
     let mut bars = Conflicts::default();
@@ -79,6 +84,10 @@ fn parse(script: &str) -> (Shape, Levels, Conflicts, bool) {
         let place = match name {
             "full" => {
                 full = true;
+                continue;
+            }
+            "short" => {
+                shape = shape.short_of_space(rest.parse().unwrap_or(u64::MAX));
                 continue;
             }
             "input" => {
@@ -165,8 +174,8 @@ fn scripts() {
     }
 }
 
-/// With random levels, bars and temperatures, every pick satisfies PICKER-1 to PICKER-4 and
-/// PICKER-6.
+/// With random levels, bars and temperatures, every pick satisfies PICKER-1 to PICKER-4, PICKER-6
+/// and PICKER-7.
 #[test]
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
@@ -213,6 +222,7 @@ fn picks_keep_their_promises() {
             above_max: rng.below(10) as f64 / 10.0,
             hot_share: 0.5,
             even_level0: true,
+            short_of_space: rng.chance(1, 4).then(|| 50 + rng.below(500)),
         };
         let mut bars = Conflicts::default();
         for _ in 0..rng.below(4) {
@@ -236,6 +246,9 @@ fn picks_keep_their_promises() {
                 && let Some(pick) = chooser.pick(kind)
             {
                 keeps_its_promises(&levels, &bars, &pick);
+                let bytes: u64 = pick.inputs().map(|slice| slice.meta.bytes).sum();
+                let small = shape.short_of_space.is_none_or(|most| bytes <= most);
+                assert!(kind != Kind::Deletion || small, "PICKER-7");
                 picks[pick.kind as usize] += 1;
                 beside_bars += u64::from(!bars.is_empty());
             }

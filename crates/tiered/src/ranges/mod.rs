@@ -50,6 +50,7 @@
 //!   memtables and drops of whole slices already drop the versions that it hides from every live
 //!   snapshot. This is safe: the log has the range durably, and an opening installs the range
 //!   again. On a full disk, the dropped versions free the space that the flush of the range needs.
+//!   While space is short, the same holds for flushes and the tombstones of single keys.
 //!
 //! # Form
 //! A list stores its ranges as *fragments*, which do not overlap. Each fragment has the marks of

@@ -32,6 +32,9 @@ fn open_as(disk: &SimDisk, variation: &Variation, merges: &Merges) -> (Bench, Op
     if variation.checked {
         bench.engine.offload_to(Box::new(merges.clone()));
     }
+    if variation.short {
+        bench.engine.0.compaction_shapes.seek_space(Duration::from_secs(1 << 30));
+    }
     bench.engine.overlap_reads();
     let background = variation.threads.then(|| bench.engine.start_background(2).unwrap());
     (bench, background)

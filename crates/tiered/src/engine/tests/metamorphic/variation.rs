@@ -11,6 +11,8 @@ pub(super) struct Variation {
     pub(super) checked: bool,
     /// Whether background threads run beside the history.
     pub(super) threads: bool,
+    /// Whether compactions and flushes free space, as on a full disk (PICKER-7, COMPACTION-7).
+    pub(super) short: bool,
     /// After one in this many commits, all work that is due is done.
     pub(super) lazy: u64,
     /// The number of commits that are installed but not stable.
@@ -113,5 +115,6 @@ pub(super) fn variation(rng: &mut Rng, slot_bytes: usize) -> Variation {
         lazy: one_of(rng, &[2, 10, 100]),
         lag: one_of(rng, &[0, 0, 3, 40]),
         again: one_of(rng, &[0, 0, 5, 1000]),
+        short: rng.chance(1, 4),
     }
 }
