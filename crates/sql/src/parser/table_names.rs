@@ -1,5 +1,6 @@
 //! Names of tables, and the tables that a DDL statement names.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast;
@@ -55,10 +56,10 @@ pub(crate) fn tables_of(
     statement: &ast::Statement,
     database: Option<&str>,
 ) -> Vec<(String, String)> {
-    let mut tables = Vec::new();
+    let (mut tables, mut known) = (Vec::new(), HashSet::new());
     let mut add = |name: &ast::ObjectName| {
         if let Ok(path) = path(name, database)
-            && !tables.contains(&path)
+            && known.insert(path.clone())
         {
             tables.push(path);
         }

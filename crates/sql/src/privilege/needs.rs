@@ -27,17 +27,21 @@
 //!   in PostgreSQL, even if the value is one that they have given themselves.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::errors::{Result, SqlError};
 
 /// The database and the name of a table.
 pub(crate) type TablePath = (String, String);
 
+/// So few needs are searched one by one.
+const FEW: usize = 16;
+
 /// A locking read needs one of these privileges.
 pub(crate) const TO_LOCK: &[&str] = &["UPDATE", "DELETE", "LOCK TABLES"];
 
 /// The need for any one of some privileges, for a table, or for a database if there is no table.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Need {
     pub(crate) any: &'static [&'static str],
     pub(crate) db: String,
@@ -62,6 +66,8 @@ pub(crate) type May<'a> = &'a dyn Fn(&Need) -> Result<()>;
 pub(crate) struct Needs<'a> {
     may: May<'a>,
     list: RefCell<Vec<Need>>,
+    /// The same needs, once they are more than [`FEW`].
+    known: RefCell<HashSet<Need>>,
     /// Whether the next locking read is planned for a change, to find its rows. Such a read needs
     /// only the privileges of the change.
     finds_changed: Cell<bool>,
@@ -69,7 +75,8 @@ pub(crate) struct Needs<'a> {
 
 impl<'a> Needs<'a> {
     pub(crate) fn new(may: May<'a>) -> Needs<'a> {
-        Needs { may, list: RefCell::default(), finds_changed: Cell::new(false) }
+        let (list, known, finds_changed) = Default::default();
+        Needs { may, list, known, finds_changed }
     }
 
     /// The needs of expressions that name no table.
@@ -83,11 +90,21 @@ impl<'a> Needs<'a> {
     /// 1142 if the user has none of them.
     pub(crate) fn ask(&self, any: &'static [&'static str], table: TablePath) -> Result<()> {
         let need = Need::of_table(any, table);
-        if self.list.borrow().contains(&need) {
+        let mut known = self.known.borrow_mut();
+        let is_known = match self.list.borrow().len() {
+            0..=FEW => self.list.borrow().contains(&need),
+            _ => known.contains(&need),
+        };
+        if is_known {
             return Ok(());
         }
         (self.may)(&need)?;
-        self.list.borrow_mut().push(need);
+        let mut list = self.list.borrow_mut();
+        list.push(need);
+        if list.len() > FEW {
+            let from = known.len();
+            known.extend(list[from..].iter().cloned());
+        }
         Ok(())
     }
 
@@ -108,15 +125,10 @@ impl<'a> Needs<'a> {
 
 /// The tables of some needs, in order, and whether their rows are changed or locked.
 pub(crate) fn tables_of(needs: &[Need]) -> Vec<(TablePath, bool)> {
-    let mut tables: Vec<(TablePath, bool)> = Vec::new();
+    let mut tables: BTreeMap<TablePath, bool> = BTreeMap::new();
     for need in needs {
         let Some(table) = &need.table else { continue };
-        let path = (need.db.clone(), table.clone());
-        match tables.iter_mut().find(|(other, _)| *other == path) {
-            Some((_, writes)) => *writes |= need.writes(),
-            None => tables.push((path, need.writes())),
-        }
+        *tables.entry((need.db.clone(), table.clone())).or_default() |= need.writes();
     }
-    tables.sort();
-    tables
+    tables.into_iter().collect()
 }

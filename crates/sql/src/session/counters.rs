@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 
+use rustc_hash::FxHashSet;
 use spillway::{Database, Transaction, TransactionOptions};
 use spillway_base::lock::Mutex;
 
@@ -52,6 +53,7 @@ impl Counters {
     /// Forgets the counters of changed tables: both counters of `restarted` tables, and the row
     /// numbers of `renumbered` tables.
     pub(super) fn forget(&self, restarted: &[u32], renumbered: &[u32]) {
+        let restarted: FxHashSet<u32> = restarted.iter().copied().collect();
         self.auto_increment.lock().retain(|table, _| !restarted.contains(table));
         let mut rows = self.rows.lock();
         rows.retain(|table, _| !restarted.contains(table) && !renumbered.contains(table));

@@ -9,6 +9,8 @@
 //! on databases, and a database cannot be renamed, so the checked privilege still covers the table
 //! when the change runs.
 
+use std::collections::HashSet;
+
 use sqlparser::ast::{self, AlterTableOperation, ObjectType, Statement as S};
 
 use crate::ddl::parent_of;
@@ -17,7 +19,7 @@ use crate::privilege::{Need, TablePath};
 
 /// The privileges that a statement needs in a session with this current database.
 pub(super) fn needs_of(statement: &ast::Statement, database: Option<&str>) -> Vec<Need> {
-    let mut needs = DdlNeeds { database, list: Vec::new() };
+    let mut needs = DdlNeeds { database, list: Vec::new(), known: HashSet::new() };
     needs.statement(statement);
     needs.list
 }
@@ -26,12 +28,14 @@ pub(super) fn needs_of(statement: &ast::Statement, database: Option<&str>) -> Ve
 struct DdlNeeds<'a> {
     database: Option<&'a str>,
     list: Vec<Need>,
+    /// The needs for tables among them.
+    known: HashSet<Need>,
 }
 
 impl DdlNeeds<'_> {
     fn table(&mut self, any: &'static [&'static str], table: TablePath) {
         let need = Need::of_table(any, table);
-        if !self.list.contains(&need) {
+        if self.known.insert(need.clone()) {
             self.list.push(need);
         }
     }

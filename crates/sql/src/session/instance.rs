@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxHashSet;
 use spillway::{
     Csn, Database, Durability, Inspection, Isolation, LockMode, LockWait, Mechanism, Transaction,
     TransactionOptions,
@@ -394,16 +395,13 @@ impl Instance {
         fresh.version += 1;
         let (old, new) = fresh.change(written)?;
         let mut since = self.0.since.lock();
-        let named = |space: u32| {
-            let mut tables = new.iter().filter_map(|name| fresh.tables.get(name));
-            tables.any(|table| table.spaces().any(|own| own == space))
-        };
-        old.iter().flat_map(|table| table.spaces()).filter(|space| !named(*space)).for_each(
-            |space| {
-                since.remove(&space);
-                self.0.refreshing.forget(space);
-            },
-        );
+        let tables = new.iter().filter_map(|name| fresh.tables.get(name));
+        let named: FxHashSet<u32> = tables.flat_map(|table| table.spaces()).collect();
+        let gone = old.iter().flat_map(|table| table.spaces());
+        for space in gone.filter(|space| !named.contains(space)) {
+            since.remove(&space);
+            self.0.refreshing.forget(space);
+        }
         for name in &new {
             fresh.tell_since(name, &since);
         }

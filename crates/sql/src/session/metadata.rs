@@ -168,7 +168,8 @@ impl MetadataLocks {
         names.sort_by(|(a, one), (b, other)| a.cmp(b).then(other.cmp(one)));
         names.dedup_by(|(a, _), (b, _)| a == b);
         let many = self.charge(names.len())?;
-        let mut taken = HeldLocks { locks: Vec::new(), stripe, at_hand: SmallVec::new(), many };
+        let (locks, at_hand) = Default::default();
+        let mut taken = HeldLocks { locks, sorted: true, stripe, at_hand, many };
         for (name, mode) in names {
             let before = held(&name);
             if before == Some(MetadataLockMode::Alone) {
@@ -439,6 +440,8 @@ const AT_HAND: usize = 4;
 #[derive(Default)]
 pub(super) struct HeldLocks {
     locks: Vec<(Arc<TableLock>, MetadataLockMode)>,
+    /// Whether they are in order of their names.
+    sorted: bool,
     stripe: usize,
     /// References to released locks, to be taken again. They lock nothing.
     at_hand: SmallVec<[Arc<TableLock>; AT_HAND]>,
@@ -476,10 +479,15 @@ impl HeldLocks {
             }
         };
         self.locks.push((lock, mode));
+        self.sorted = false;
     }
 
     /// The mode in which a table is held.
     fn mode(&self, name: &Name) -> Option<MetadataLockMode> {
+        if self.sorted {
+            let at = self.locks.binary_search_by(|(held, _)| held.name.cmp(name));
+            return at.ok().map(|at| self.locks[at].1);
+        }
         self.locks.iter().find(|(held, _)| held.name == *name).map(|(_, mode)| *mode)
     }
 

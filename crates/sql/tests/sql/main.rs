@@ -16,6 +16,7 @@ mod instant;
 mod isolation;
 mod kept_expressions;
 mod lookups;
+mod many_names;
 mod memory;
 mod noise;
 mod online;

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use spillway_base::batch::{Op, WriteBatch, bytes_after_row};
 use spillway_base::codec::varint_len;
@@ -476,7 +477,8 @@ impl WriteBuffer {
 
     fn arranged(&self, made: &[u8]) -> WriteBatch {
         let mut batch = WriteBatch::new();
-        let lived = |table: TableId| !self.dropped.contains(&table);
+        let dropped: FxHashSet<TableId> = self.dropped.iter().copied().collect();
+        let lived = |table: TableId| !dropped.contains(&table);
         for table in self.created.iter().filter(|table| lived(**table)) {
             batch.push(Op::CreateTable(*table));
         }
