@@ -80,8 +80,7 @@ const LEFT_BYTES: usize = 1 << 20;
 /// of cached rows, definitions of tables.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The longest value of a function. The budget is not charged for such a value and its copies while
-/// an expression is evaluated.
+/// The longest value of a function. Longer ones would make inputs slow.
 const VALUE_BYTES_MAX: usize = 4 << 20;
 /// As the main thread's.
 const STACK_BYTES: usize = 8 << 20;

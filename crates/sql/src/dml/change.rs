@@ -394,6 +394,7 @@ pub(super) fn change_row(
     number: u64,
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
+    let _kept = context.keep_values();
     let (new, pk) = split_key(row);
     // The assigned columns, and at the same positions their previous values.
     let mut columns: SmallVec<[usize; FEW]> = SmallVec::new();

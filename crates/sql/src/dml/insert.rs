@@ -300,6 +300,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write_exprs(&mut self, row: &[Option<Expr>]) -> Result<()> {
         let context = self.maker.context;
+        let _kept = context.keep_values();
         self.write(
             row.iter().map(|expr| expr.as_ref().map(|expr| context.value(expr, &[])).transpose()),
         )
@@ -309,6 +310,7 @@ impl Writer<'_> {
     fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
         let context = self.maker.context;
         let own = context.with_params(params);
+        let _kept = own.keep_values();
         let values =
             row.iter().map(|expr| expr.as_ref().map(|expr| own.value(expr, &[])).transpose());
         let values = values.collect::<Result<Vec<_>>>()?;
@@ -455,6 +457,7 @@ impl Writer<'_> {
         self.duplicates += 1;
         context.inserted.replace(new.clone());
         let mut row = old.clone();
+        let _kept = context.keep_values();
         for (column, expr) in &self.plan.update {
             let Some(expr) = expr else {
                 row[*column] = self.maker.default(*column)?;

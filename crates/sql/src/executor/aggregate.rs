@@ -9,7 +9,7 @@ use spillway_types::{ColumnType, Decimal, Value, ValueRef};
 
 use super::sort::{HeldMemory, group_key, order_of};
 use crate::errors::{Result, SqlError};
-use crate::expression::{Context, bits_of_value, compare};
+use crate::expression::{Context, bits_of_value, compare, length};
 use crate::planner::{Aggregate, AggregateKind, Row};
 
 /// The state of an aggregate while its rows are read.
@@ -66,7 +66,12 @@ impl AggregateState {
                 }
             }
             AggregateKind::Min | AggregateKind::Max => {
+                let before = length(&self.best);
                 self.offer(aggregate, value);
+                let more = length(&self.best).saturating_sub(before);
+                if more > 0 {
+                    held.add_bytes(more)?;
+                }
             }
             AggregateKind::GroupConcat => {
                 let mut text = Vec::new();
@@ -74,7 +79,8 @@ impl AggregateState {
                 let keys = aggregate.order.iter().map(|(expr, ..)| context.eval(expr, row));
                 let keys = keys.collect::<Result<Row>>()?;
                 held.add(&keys)?;
-                held.add_bytes(text.len())?;
+                // The text, and its copy in the result.
+                held.add_bytes(2 * text.len())?;
                 self.parts.push((keys, text));
             }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
@@ -179,7 +185,10 @@ impl AggregateState {
                 if aggregate.ty.is_binary() {
                     Value::Bytes(bytes)
                 } else {
-                    Value::Text(String::from_utf8_lossy(&bytes).into_owned())
+                    let text = String::from_utf8(bytes);
+                    Value::Text(text.unwrap_or_else(|error| {
+                        String::from_utf8_lossy(error.as_bytes()).into_owned()
+                    }))
                 }
             }
             AggregateKind::Variance => spread(false).map_or(Value::Null, Value::Double),

@@ -319,6 +319,7 @@ fn emit_totals(
     let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];
     let finished = states.into_iter().zip(&plan.aggregates);
     row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
+    let _kept = context.keep_values();
     let values = plan.projections.iter().map(|e| context.eval(e, &row));
     let values = values.collect::<Result<SmallVec<[Value; FEW]>>>()?;
     let refs: SmallVec<[ValueRef<'_>; FEW]> = values.iter().map(Value::as_ref).collect();

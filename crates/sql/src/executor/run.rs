@@ -64,6 +64,7 @@ fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Res
         QueryBody::Select(select) => run_select(context, select, most, &mut limited),
         QueryBody::Values(rows) => {
             for row in rows {
+                let _kept = context.keep_values();
                 let values = row.iter().map(|e| context.eval(e, &[])).collect::<Result<Row>>()?;
                 if !limited(&values)? {
                     return Ok(());
@@ -255,6 +256,7 @@ fn run_select(
     if plan.order.is_empty() || comes_in_order(context, plan)? {
         return rows.run(&mut |row| {
             output.clear();
+            let _kept = context.keep_values();
             for e in &plan.projections {
                 output.push(context.eval(e, row)?);
             }
@@ -269,6 +271,7 @@ fn run_select(
     let mut sorter =
         Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     rows.run(&mut |row| {
+        let _kept = context.keep_values();
         let values =
             plan.projections.iter().map(|e| context.eval(e, row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen
@@ -364,6 +367,7 @@ fn run_grouped(
         {
             continue;
         }
+        let _kept = context.keep_values();
         let values =
             plan.projections.iter().map(|e| context.eval(e, &row)).collect::<Result<Row>>()?;
         if let Some(seen) = &mut seen

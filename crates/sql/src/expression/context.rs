@@ -18,6 +18,7 @@ use super::list::Index;
 use super::operands::compare;
 use super::random::RandSequence;
 use super::room::Room;
+use super::value_memory::ValueMemory;
 use super::{Op, Server};
 use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
@@ -69,6 +70,7 @@ pub(crate) struct Context<'a> {
     /// Whether the statement changes rows in strict mode. Warnings about values are errors then.
     pub(crate) strict: Cell<bool>,
     pub(crate) patterns: Patterns,
+    pub(crate) value_memory: ValueMemory,
 }
 
 impl Context<'_> {
@@ -89,6 +91,7 @@ impl Context<'_> {
             now: self.now.clone(),
             strict: self.strict.clone(),
             patterns: Patterns::default(),
+            value_memory: ValueMemory::default(),
             ..*self
         }
     }

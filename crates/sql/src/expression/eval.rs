@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillway_types::{Collation, Value};
+use spillway_types::{Collation, ColumnType, Value};
 
 use super::arithmetic::arithmetic;
 use super::context::Context;
@@ -13,6 +13,7 @@ use super::functions::MatchOptions;
 use super::list::{List, RowParts, row_parts};
 use super::operands::{bits_of_value, bytes_of, member};
 use super::shape::{Fit, show};
+use super::value_memory::length;
 use super::{Expr, Op, Question, functions};
 use crate::errors::{Result, SqlError};
 use crate::parser::on_enough_stack;
@@ -38,7 +39,10 @@ impl Context<'_> {
                     .get(*index)
                     .ok_or_else(|| SqlError::new(1210, "Incorrect arguments to EXECUTE"))?,
             ),
-            other => Cow::Owned(on_enough_stack(|| self.compute(other, row))?),
+            other => {
+                let evaluate = || on_enough_stack(|| self.compute(other, row));
+                Cow::Owned(self.held_value(evaluate)?)
+            }
         })
     }
 
@@ -99,6 +103,8 @@ impl Context<'_> {
             Expr::In(e, list) => self.in_list(e, list, row),
             Expr::Like { text, pattern, escape, collation } => {
                 let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+                // A byte that counts as a character may take two bytes.
+                self.hold_if_large(2 * (length(&text) + length(&pattern)))?;
                 Ok(like(&text, &pattern, *escape, *collation))
             }
             Expr::Regexp { text, pattern, collation } => {
@@ -106,6 +112,7 @@ impl Context<'_> {
                 if text.is_null() || pattern.is_null() {
                     return Ok(Value::Null);
                 }
+                self.hold_if_large(length(&text) + length(&pattern))?;
                 let regex = self.patterns.get(&pattern.to_text(), MatchOptions::of(*collation))?;
                 Ok(Value::from(regex.is_match(&text.to_text())))
             }
@@ -116,7 +123,12 @@ impl Context<'_> {
                 let value = self.value(e, row)?;
                 Ok(self.taken_as(&value, *fit)?.unwrap_or_else(|| value.into_owned()))
             }
-            Expr::Cast(e, ty) => self.cast(self.value(e, row)?.as_ref(), ty),
+            Expr::Cast(e, ty) => {
+                let value = self.value(e, row)?;
+                let made = if let ColumnType::Binary(bytes) = ty { *bytes as usize } else { 0 };
+                self.hold_if_large(2 * length(&value) + made)?;
+                self.cast(&value, ty)
+            }
             Expr::Member(e, ty) => Ok(member(self.value(e, row)?.as_ref(), ty)),
             Expr::Shown(e, ty) => Ok(show(self.value(e, row)?.as_ref(), ty)),
             Expr::Collated(e) => self.eval(e, row),
@@ -129,7 +141,7 @@ impl Context<'_> {
             }
             Expr::Subquery { plan, ask, left, collations, exact } => {
                 let question = Question { ask: *ask, left: left.as_deref(), collations, exact };
-                plan.answer(self, &question, row)
+                self.held_query(|| plan.answer(self, &question, row))
             }
         }
     }

@@ -12,6 +12,7 @@ mod random;
 mod room;
 mod server;
 mod shape;
+mod value_memory;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -32,6 +33,7 @@ pub(crate) use shape::{
     Fit, arithmetic_type, beside_column, collated, common_collation, comparable, handed, is_clean,
     is_fixed, merge_types, merged, reshape, retyped, typed_value,
 };
+pub(crate) use value_memory::{ValueMemory, length};
 
 /// A binary operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ use crate::catalog::Catalog;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::executor;
-use crate::expression::{Context, Patterns, Room};
+use crate::expression::{Context, Patterns, Room, ValueMemory};
 use crate::parser::RowSource;
 use crate::planner::query_plan;
 use crate::variables::Variables;
@@ -387,6 +387,7 @@ pub(super) fn new_context<'a>(
         deadline: None,
         strict: Cell::new(false),
         patterns: Patterns::default(),
+        value_memory: ValueMemory::default(),
     }
 }
 

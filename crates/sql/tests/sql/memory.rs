@@ -1,5 +1,5 @@
 //! Tests that the state of sessions, and the syntax trees and values of statements, are charged to
-//! the memory budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1).
+//! the memory budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1, VALUE-MEMORY-1 to VALUE-MEMORY-3).
 
 use crate::common::{Rows, code, instance_of, run};
 use spillway::{Budget, Database, Settings};
@@ -103,10 +103,13 @@ fn uvar1_user_variables_have_the_budget_as_their_limit() {
         .expect("a variable that does not fit");
     assert!((30..64).contains(&many), "{many} MiB");
     assert_eq!(code(&mut session, "SELECT @w := REPEAT('x', 16777216)"), 1041);
+    let free = |session: &mut Session, which: std::ops::Range<usize>| {
+        which.for_each(|at| drop(run(session, &format!("SET @v{at} = NULL")).unwrap()));
+    };
+    // A use of a variable needs room for a copy.
+    free(&mut session, many / 2..many);
     assert_eq!(run(&mut session, "SELECT LENGTH(@v0), @w").unwrap(), ["1048576 NULL"]);
-    for at in 0..many {
-        run(&mut session, &format!("SET @v{at} = NULL")).unwrap();
-    }
+    free(&mut session, 0..many / 2);
     assert!(is_back(&budget, held));
     run(&mut session, "SET @v = REPEAT('x', 4194304)").unwrap();
     assert!(budget.used_for(Use::Connections) > held + (4 << 20));
@@ -159,4 +162,97 @@ fn savepoint1_savepoints_have_the_budget_as_their_limit() {
     run(&mut session, "ROLLBACK").unwrap();
     assert!(is_back(&budget, held));
     drop((session, others, instance));
+}
+
+/// Each makes a value, or copies of one, that a budget of 64 MiB has no room for.
+const TOO_LARGE: [&str; 16] = [
+    "SELECT MD5(REPEAT('x', 60000000))",
+    "SELECT LENGTH(REGEXP_REPLACE(REPEAT('a', 40000), 'a', REPEAT('b', 1500)))",
+    "SELECT MD5(REPLACE(REPEAT('a', 40000), 'a', REPEAT('b', 1500)))",
+    "SELECT LENGTH(REVERSE(REPEAT('x', 9000000)))",
+    "SELECT LENGTH(LPAD('x', 15000000, 'y'))",
+    "SELECT LENGTH(RPAD(x'00', 60000000, x'01'))",
+    "SELECT LENGTH(HEX(REPEAT('x', 20000000)))",
+    "SELECT LENGTH(TO_BASE64(REPEAT('x', 20000000)))",
+    "SELECT LENGTH(CONCAT(REPEAT('x', 20000000), REPEAT('y', 20000000)))",
+    "SELECT LENGTH(EXPORT_SET(-1, REPEAT('x', 900000), 'n', ',', 64))",
+    "SELECT LENGTH(INSERT(REPEAT('x', 5000000), 2, 3, REPEAT('y', 5000000)))",
+    "SELECT LENGTH(JSON_EXTRACT(CONCAT('[1', REPEAT(',1', 900000), ']'), '$'))",
+    "SELECT REPEAT('x', 30000000) LIKE CONCAT('%', REPEAT('x', 3))",
+    "SELECT REPEAT('x', 9000000), REPEAT('y', 9000000), REPEAT('z', 9000000)",
+    "VALUES ROW(REPEAT('x', 9000000), REPEAT('y', 9000000), REPEAT('z', 9000000))",
+    "SELECT COUNT(*) FROM t WHERE id = 1 OR LENGTH(REVERSE(REPEAT('x', 9000000))) = id",
+];
+
+#[test]
+fn value_memory_1_values_of_functions_that_do_not_fit_fail_alone() {
+    let (_instance, mut session, budget) = session();
+    assert_eq!(code(&mut session, "INSERT INTO t VALUES (2)"), 0);
+    let held = budget.used_for(Use::Connections);
+    for sql in TOO_LARGE {
+        assert_eq!(code(&mut session, sql), 1041, "{sql}");
+        assert!(is_back(&budget, held), "{sql}");
+    }
+    let change = "UPDATE t SET id = LENGTH(REVERSE(REPEAT('x', 9000000)))";
+    assert_eq!(code(&mut session, change), 1041);
+    assert_eq!(run(&mut session, "SELECT id FROM t").unwrap(), ["2"]);
+}
+
+/// What a row's expressions held is given back before the next row.
+#[test]
+fn value_memory_2_and_3_rows_one_after_another_need_the_memory_of_one() {
+    let (_instance, mut session, budget) = session();
+    let rows: Vec<String> = (1..=40).map(|id| format!("({id})")).collect();
+    run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    run(&mut session, "CREATE TABLE v (id INT PRIMARY KEY, l INT, s TEXT)").unwrap();
+    let held = budget.used_for(Use::Connections);
+    let long = "REPEAT('x', 2000000 + id)";
+    for (sql, first) in [
+        (format!("SELECT COUNT(*) FROM t WHERE LENGTH({long}) > 9"), "40"),
+        (format!("SELECT SUM(LENGTH(CONCAT({long}, 'y'))) FROM t"), "80000860"),
+        (format!("SELECT LENGTH(v) FROM (SELECT {long} AS v FROM t LIMIT 3) d"), "2000001"),
+        (format!("SELECT LENGTH({long}), LENGTH({long}) FROM t"), "2000001 2000001"),
+        (format!("SELECT (SELECT SUM(LENGTH({long})) FROM t u) FROM t LIMIT 2"), "80000820"),
+        (
+            format!(
+                "SELECT (SELECT COUNT(*) FROM t u WHERE u.id <= t.id \
+                  AND LENGTH(REPEAT('y', 900000 + u.id)) > 5) FROM t WHERE id < 5 ORDER BY id"
+            ),
+            "1",
+        ),
+        ("SELECT MAX(REPEAT('x', 90000 + id)) = REPEAT('x', 90040) FROM t".to_owned(), "1"),
+    ] {
+        let rows = run(&mut session, &sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        assert_eq!(rows[0], first, "{sql}");
+        assert!(is_back(&budget, held), "{sql}");
+    }
+    for sql in [
+        format!("INSERT INTO v SELECT id, LENGTH({long}), 's' FROM t"),
+        "UPDATE v SET l = LENGTH(REPEAT('x', 3000000 + id))".to_owned(),
+        "DELETE FROM v WHERE LENGTH(REPEAT('x', 3000000 + id)) = 1".to_owned(),
+        "INSERT INTO v VALUES (1, 1, 's') ON DUPLICATE KEY UPDATE l = LENGTH(REPEAT('x', 2000000))"
+            .to_owned(),
+    ] {
+        assert_eq!(code(&mut session, &sql), 0, "{sql}");
+        assert!(is_back(&budget, held), "{sql}");
+    }
+    assert_eq!(run(&mut session, "SELECT REPEAT('x', 2000000) FROM t").unwrap().len(), 40);
+}
+
+/// MIN, MAX and GROUP_CONCAT keep values of each group.
+#[test]
+fn groups_are_charged_for_the_large_values_that_they_keep() {
+    let (_instance, mut session, budget) = session();
+    let rows: Vec<String> = (1..=200).map(|id| format!("({id})")).collect();
+    run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    run(&mut session, "SET group_concat_max_len = 100000000").unwrap();
+    let held = budget.used_for(Use::Connections);
+    for sql in [
+        "SELECT LENGTH(MAX(REPEAT(id, 500000))) FROM t GROUP BY id",
+        "SELECT LENGTH(GROUP_CONCAT(REPEAT(id, 90000))) FROM t",
+    ] {
+        // The groups have no room, or the value of the next row.
+        assert!([1038, 1041].contains(&code(&mut session, sql)), "{sql}");
+        assert!(is_back(&budget, held), "{sql}");
+    }
 }

@@ -78,7 +78,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
+    let mut out = String::with_capacity(4 * bytes.len().div_ceil(3));
     for group in bytes.chunks(3) {
         let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
             << (8 * (3 - group.len()));
@@ -91,7 +91,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut count, mut padding) = (0_u32, 0_u32, 0);
     for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
         let digit = match byte {

@@ -8,6 +8,7 @@ mod locks;
 mod numbers;
 mod patterns;
 mod scalar;
+mod scratch;
 mod strings;
 mod times;
 mod types;
@@ -23,6 +24,7 @@ use super::Expr;
 use super::charset::converted;
 use super::context::Context;
 use super::operands::{number, whole};
+use super::value_memory::length;
 use crate::errors::Result;
 use json::{fragment, json_of};
 use locks::lock_function;
@@ -82,14 +84,15 @@ pub(super) fn call(
     let (mut args, mut taken) = (Vec::with_capacity(exprs.len()), 0);
     for expr in exprs {
         let arg = context.eval(expr, row)?;
-        taken += strings::length(&arg);
+        taken += length(&arg);
         args.push(arg);
         if taken > ARGUMENTS_MAX {
             return Ok(strings::too_long(context, call));
         }
     }
+    context.hold_if_large(call.scratch(&args, taken))?;
     let value = call_with(context, call, &args, collation)?;
-    let len = strings::length(&value);
+    let len = length(&value);
     if len > LENGTH_UNCHECKED && len > strings::length_max(context) {
         return Ok(strings::too_long(context, call));
     }

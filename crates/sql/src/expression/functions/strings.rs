@@ -14,6 +14,7 @@ use crate::errors::{Result, SqlError};
 use crate::expression::context::Context;
 use crate::expression::operands::{bits_of, bytes_of, number, text, whole};
 use crate::expression::shape::text_of_bytes;
+use crate::expression::value_memory::length;
 
 /// The longest text that a function may return, whatever the session's `max_allowed_packet`.
 const LENGTH_MAX: usize = 64 << 20;
@@ -49,19 +50,11 @@ fn regexp_like(
     Ok(Value::from(regex.is_match(&text(&args[0]))))
 }
 
-/// The number of bytes in a text or bytes value; 0 for other values.
-pub(super) fn length(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    }
-}
-
 /// Concatenates the parts, with `between` between them. The result is bytes if any part is.
 pub(super) fn join(parts: &[Value], between: &Value) -> Value {
     let bytes = |value: &Value| matches!(value, Value::Bytes(_));
-    let mut out = Vec::new();
+    let all = parts.iter().map(length).sum::<usize>() + parts.len() * length(between);
+    let mut out = Vec::with_capacity(all);
     for (at, part) in parts.iter().enumerate() {
         if at > 0 {
             out.extend_from_slice(&bytes_of(between));
@@ -92,7 +85,12 @@ impl Units {
                 Units { bytes: true, units: raw.iter().copied().map(u32::from).collect() }
             }
             other if bytes => Units { bytes, units: text(other).bytes().map(u32::from).collect() },
-            other => Units { bytes, units: text(other).chars().map(u32::from).collect() },
+            other => {
+                let text = text(other);
+                let mut units = Vec::with_capacity(text.chars().count());
+                units.extend(text.chars().map(u32::from));
+                Units { bytes, units }
+            }
         }
     }
 
@@ -100,7 +98,10 @@ impl Units {
         if bytes {
             Value::Bytes(units.iter().map(|unit| *unit as u8).collect())
         } else {
-            Value::Text(units.iter().filter_map(|unit| char::from_u32(*unit)).collect())
+            let chars = || units.iter().filter_map(|unit| char::from_u32(*unit));
+            let mut text = String::with_capacity(chars().map(char::len_utf8).sum());
+            text.extend(chars());
+            Value::Text(text)
         }
     }
 }
@@ -116,6 +117,23 @@ fn find<T: PartialEq>(hay: &[T], needle: &[T]) -> Option<usize> {
         return None;
     }
     hay.windows(needle.len()).position(|part| part == needle)
+}
+
+/// The number of bytes of a value.
+fn bytes_in(value: &Value) -> i64 {
+    match value {
+        Value::Text(_) | Value::Bytes(_) => length(value) as i64,
+        other => bytes_of(other).len() as i64,
+    }
+}
+
+/// The number of characters of a text, or of bytes.
+fn characters(value: &Value) -> i64 {
+    match value {
+        Value::Bytes(bytes) => bytes.len() as i64,
+        Value::Text(text) => text.chars().count() as i64,
+        other => text(other).chars().count() as i64,
+    }
 }
 
 fn substring(value: &Value, from: i64, count: Option<i64>) -> Value {
@@ -190,19 +208,20 @@ fn each_place(hay: &[u8], what: &[u8], mut visit: impl FnMut(usize)) {
 }
 
 /// REPLACE. `None` if the result would be longer than `most`.
-fn replace(args: &[Value], most: usize) -> Option<Value> {
+fn replace(context: &Context<'_>, args: &[Value], most: usize) -> Result<Option<Value>> {
     let bytes = args.iter().any(|arg| matches!(arg, Value::Bytes(_)));
     let (hay, from, to) = (bytes_of(&args[0]), bytes_of(&args[1]), bytes_of(&args[2]));
     let whole = |all| if bytes { Value::Bytes(all) } else { made(all) };
     if from.is_empty() {
-        return Some(whole(hay));
+        return Ok(Some(whole(hay)));
     }
     let mut count = 0_usize;
     each_place(&hay, &from, |_| count += 1);
     let len = (hay.len() - count * from.len()).saturating_add(count.saturating_mul(to.len()));
     if len > most {
-        return None;
+        return Ok(None);
     }
+    context.hold_if_large(len)?;
     let (mut out, mut last) = (Vec::with_capacity(len), 0);
     each_place(&hay, &from, |at| {
         out.extend_from_slice(&hay[last..at]);
@@ -210,72 +229,100 @@ fn replace(args: &[Value], most: usize) -> Option<Value> {
         last = at + from.len();
     });
     out.extend_from_slice(&hay[last..]);
-    Some(whole(out))
+    Ok(Some(whole(out)))
 }
 
 /// REGEXP_REPLACE. `None` if the result would be longer than `most`.
-fn regexp_replace(regex: &Regex, hay: &str, to: &str, most: usize) -> Option<Value> {
+fn regexp_replace(
+    context: &Context<'_>,
+    regex: &Regex,
+    hay: &str,
+    to: &str,
+    most: usize,
+) -> Result<Option<Value>> {
     let (mut out, mut last) = (String::new(), 0);
     for found in regex.captures_iter(hay) {
         let Some(whole) = found.get(0) else { continue };
+        reserve(context, &mut out, whole.start() - last + to.len())?;
         out.push_str(&hay[last..whole.start()]);
+        let before = out.capacity();
         found.expand(to, &mut out);
+        // A group may be longer than its name in `to`.
+        if out.capacity() > before {
+            context.hold_if_large(out.capacity())?;
+        }
         last = whole.end();
         if out.len() > most {
-            return None;
+            return Ok(None);
         }
     }
+    reserve(context, &mut out, hay.len() - last)?;
     out.push_str(&hay[last..]);
-    Some(Value::Text(out))
+    Ok(Some(Value::Text(out)))
+}
+
+/// Gives a text room for more bytes, and charges for it. While the text moves, both its old and its
+/// new memory are held.
+fn reserve(context: &Context<'_>, out: &mut String, more: usize) -> Result<()> {
+    if more > out.capacity() - out.len() {
+        let all = (out.len() + more).max(2 * out.capacity());
+        context.hold_if_large(all)?;
+        out.reserve_exact(all - out.len());
+    }
+    Ok(())
 }
 
 /// LPAD and RPAD. `None` if the result could be longer than `most`.
-fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
+fn pad(context: &Context<'_>, args: &[Value], left: bool, most: usize) -> Result<Option<Value>> {
     let [hay, with] = alike([&args[0], &args[2]]);
-    let Ok(len) = usize::try_from(whole(&args[1])) else { return Some(Value::Null) };
+    let Ok(len) = usize::try_from(whole(&args[1])) else { return Ok(Some(Value::Null)) };
     if len <= hay.units.len() {
-        return Some(Units::value(hay.bytes, &hay.units[..len]));
+        return Ok(Some(Units::value(hay.bytes, &hay.units[..len])));
     }
     // A character may have four bytes.
     if len > if hay.bytes { most } else { most / 4 } {
-        return None;
+        return Ok(None);
     }
     if with.units.is_empty() {
-        return Some(Value::Null);
+        return Ok(Some(Value::Null));
     }
+    // As characters, and as text.
+    context.hold_if_large(8 * len)?;
     let filling = with.units.iter().copied().cycle().take(len - hay.units.len());
-    let units: Vec<u32> = if left {
-        filling.chain(hay.units.iter().copied()).collect()
+    let mut units: Vec<u32> = Vec::with_capacity(len);
+    if left {
+        units.extend(filling.chain(hay.units.iter().copied()));
     } else {
-        hay.units.iter().copied().chain(filling).collect()
-    };
-    Some(Units::value(hay.bytes, &units))
+        units.extend(hay.units.iter().copied().chain(filling));
+    }
+    Ok(Some(Units::value(hay.bytes, &units)))
 }
 
 /// The place of a text in another. As in MySQL, it is found only where it has as many bytes, so
 /// that `e` is not found in `é`.
 fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value {
-    let bytes = matches!(needle, Value::Bytes(_)) || matches!(hay, Value::Bytes(_));
-    let weights = |value: &Value| -> Vec<(u64, usize)> {
-        if bytes {
-            let units = Units::of(value, true).units.into_iter();
-            units.map(|unit| (u64::from(unit), 1)).collect()
-        } else {
-            text(value).chars().map(|c| (collation.weight(c), c.len_utf8())).collect()
-        }
-    };
-    let (needle, hay) = (weights(needle), weights(hay));
     let Ok(start) = usize::try_from(from - 1) else { return Value::Int(0) };
-    let Some(rest) = hay.get(start..) else { return Value::Int(0) };
-    if needle.is_empty() {
-        return Value::Int(from);
+    let place = |found: Option<usize>| Value::Int(found.map_or(0, |at| (start + at + 1) as i64));
+    if matches!(needle, Value::Bytes(_)) || matches!(hay, Value::Bytes(_)) {
+        let (needle, hay) = (bytes_of(needle), bytes_of(hay));
+        let Some(rest) = hay.get(start..) else { return Value::Int(0) };
+        return place(match needle.len() {
+            0 => Some(0),
+            len => rest.windows(len).position(|window| window == needle),
+        });
     }
-    let len = |all: &[(u64, usize)]| all.iter().map(|(_, len)| len).sum::<usize>();
-    let is_at = |window: &[(u64, usize)]| {
-        window.iter().zip(&needle).all(|((a, _), (b, _))| a == b) && len(window) == len(&needle)
+    let (needle, hay) = (text(needle), text(hay));
+    let weights: Vec<u64> = needle.chars().map(|c| collation.weight(c)).collect();
+    let is_at = |(begin, _): (usize, char)| {
+        let mut bytes = 0;
+        let mut chars = hay[begin..].chars().inspect(|c| bytes += c.len_utf8());
+        weights.iter().all(|w| chars.next().is_some_and(|c| collation.weight(c) == *w))
+            && bytes == needle.len()
     };
-    let found = rest.windows(needle.len()).position(is_at);
-    Value::Int(found.map_or(0, |at| (start + at + 1) as i64))
+    if needle.is_empty() {
+        return place((start <= hay.chars().count()).then_some(0));
+    }
+    place(hay.char_indices().skip(start).position(is_at))
 }
 
 fn insert(args: &[Value]) -> Value {
@@ -350,8 +397,10 @@ fn conv(value: &Value, from: i64, to: i64) -> Value {
 }
 
 fn quote(value: &Value) -> Value {
-    let mut out = vec![b'\''];
-    for byte in bytes_of(value) {
+    let bytes = bytes_of(value);
+    let mut out = Vec::with_capacity(2 * bytes.len() + 2);
+    out.push(b'\'');
+    for byte in bytes {
         match byte {
             b'\\' | b'\'' => out.extend([b'\\', byte]),
             0 => out.extend(*b"\\0"),
@@ -397,17 +446,20 @@ fn soundex(text: &str) -> String {
 }
 
 /// EXPORT_SET. `None` if the result would be longer than `most`.
-fn export_set(args: &[Value], most: usize) -> Option<Value> {
+fn export_set(context: &Context<'_>, args: &[Value], most: usize) -> Result<Option<Value>> {
     let bits = bits_of(to_i128(&args[0].as_ref()).unwrap_or(0));
     let count = args.get(4).map_or(64, whole);
     let count = if (0..=64).contains(&count) { count as usize } else { 64 };
     let between = args.get(3).cloned().unwrap_or_else(|| Value::from(","));
     let chosen = (0..count).map(|at| &args[if bits >> at & 1 == 1 { 1 } else { 2 }]);
     let len: usize = chosen.clone().map(length).sum();
-    if len + count.saturating_sub(1) * length(&between) > most {
-        return None;
+    let len = len + count.saturating_sub(1) * length(&between);
+    if len > most {
+        return Ok(None);
     }
-    Some(join(&chosen.cloned().collect::<Vec<Value>>(), &between))
+    // The chosen ones, and the result.
+    context.hold_if_large(2 * len)?;
+    Ok(Some(join(&chosen.cloned().collect::<Vec<Value>>(), &between)))
 }
 
 fn hex(value: &Value) -> String {
@@ -424,10 +476,14 @@ fn hex(value: &Value) -> String {
         Value::Int(_) | Value::UInt(_) => {
             format!("{:X}", bits_of(to_i128(&value.as_ref()).unwrap_or(0)))
         }
-        other => bytes_of(other).iter().fold(String::new(), |mut out, byte| {
-            let _ = write!(out, "{byte:02X}");
+        other => {
+            let bytes = bytes_of(other);
+            let mut out = String::with_capacity(2 * bytes.len());
+            for byte in bytes {
+                let _ = write!(out, "{byte:02X}");
+            }
             out
-        }),
+        }
     }
 }
 
@@ -492,11 +548,9 @@ pub(super) fn text_function(
     let most = || length_max(context);
     let fitting = |value: Option<Value>| value.unwrap_or_else(|| too_long(context, call));
     Ok(match call {
-        S::Length | S::OctetLength => Value::Int(bytes_of(&args[0]).len() as i64),
-        S::BitLength => Value::Int(8 * bytes_of(&args[0]).len() as i64),
-        S::CharLength | S::CharacterLength => {
-            Value::Int(Units::of(&args[0], false).units.len() as i64)
-        }
+        S::Length | S::OctetLength => Value::Int(bytes_in(&args[0])),
+        S::BitLength => Value::Int(8 * bytes_in(&args[0])),
+        S::CharLength | S::CharacterLength => Value::Int(characters(&args[0])),
         S::Upper | S::Ucase => letters(&args[0], upper),
         S::Lower | S::Lcase => letters(&args[0], lower),
         S::Concat => join(args, &Value::from("")),
@@ -506,7 +560,7 @@ pub(super) fn text_function(
         S::Left => substring(&args[0], 1, Some(whole(&args[1]))),
         S::Right => {
             let count = whole(&args[1]);
-            let len = Units::of(&args[0], false).units.len() as i64;
+            let len = characters(&args[0]);
             substring(&args[0], if count <= 0 { 0 } else { -count.min(len) }, None)
         }
         S::SubstringIndex => substring_index(args),
@@ -516,7 +570,7 @@ pub(super) fn text_function(
         S::TrimBoth => trim(&args[0], &args[1], true, true),
         S::TrimLead => trim(&args[0], &args[1], true, false),
         S::TrimTrail => trim(&args[0], &args[1], false, true),
-        S::Replace => fitting(replace(args, most())),
+        S::Replace => fitting(replace(context, args, most())?),
         S::Reverse => {
             let mut all = Units::of(&args[0], false);
             all.units.reverse();
@@ -529,11 +583,12 @@ pub(super) fn text_function(
             if bytes.len().saturating_mul(count) > most() {
                 return Ok(too_long(context, call));
             }
+            context.hold_if_large(bytes.len() * count)?;
             let all = bytes.repeat(count);
             if matches!(what, Value::Bytes(_)) { Value::Bytes(all) } else { made(all) }
         }
-        S::Lpad => fitting(pad(args, true, most())),
-        S::Rpad => fitting(pad(args, false, most())),
+        S::Lpad => fitting(pad(context, args, true, most())?),
+        S::Rpad => fitting(pad(context, args, false, most())?),
         S::Instr => locate(&args[1], &args[0], 1, collation),
         S::Locate | S::Position => {
             locate(&args[0], &args[1], args.get(2).map_or(1, whole), collation)
@@ -569,11 +624,11 @@ pub(super) fn text_function(
             Value::Bytes(_) => Value::Bytes(soundex(&first()).into_bytes()),
             _ => Value::Text(soundex(&first())),
         },
-        S::ExportSet => fitting(export_set(args, most())),
+        S::ExportSet => fitting(export_set(context, args, most())?),
         S::RegexpLike => regexp_like(context, call, args, collation)?,
         S::RegexpReplace => {
             let regex = context.patterns.get(&text(&args[1]), MatchOptions::of(collation))?;
-            fitting(regexp_replace(&regex, &first(), &text(&args[2]), most()))
+            fitting(regexp_replace(context, &regex, &first(), &text(&args[2]), most())?)
         }
         S::Charset => Value::from(match &args[0] {
             Value::Text(_) => "utf8mb4",
