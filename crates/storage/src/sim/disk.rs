@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spillway_base::lock::Mutex;
 
 use super::hold::AfterWrite;
-use super::state::{Fault, SimState};
+use super::state::{Fault, SimState, SyncFault};
 
 /// Called when an operation begins. Under the deterministic scheduler it takes simulated time.
 pub(super) fn operation() {
@@ -70,7 +70,7 @@ impl SimDisk {
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
-        state.syncs_fail = false;
+        state.disturbed = None;
         state.next_sync = None;
         state.unreadable.clear();
     }
@@ -82,7 +82,29 @@ impl SimDisk {
 
     /// Makes every sync fail from now on.
     pub fn fail_syncs(&self) {
-        self.0.lock().syncs_fail = true;
+        self.disturb_syncs(SyncFault::Fail, 1);
+    }
+
+    /// Makes one sync in so many, of a file or a folder, meet this fault from now on. A seeded
+    /// choice decides which.
+    pub fn disturb_syncs(&self, fault: SyncFault, one_in: u64) {
+        self.0.lock().disturbed = Some((fault, one_in));
+    }
+
+    /// Lets syncs succeed.
+    pub fn calm_syncs(&self) {
+        self.0.lock().disturbed = None;
+    }
+
+    /// The number of syncs that have lied.
+    #[must_use]
+    pub fn lies(&self) -> u64 {
+        self.0.lock().lies
+    }
+
+    /// Makes all sectors and names durable, like a device that empties its cache.
+    pub fn write_back(&self) {
+        self.0.lock().write_back();
     }
 
     /// Plans a fault for the next sync of any file.

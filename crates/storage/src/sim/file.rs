@@ -6,7 +6,7 @@ use spillway_base::{Error, ErrorKind, Result};
 
 use super::disk::{SimDisk, operation};
 use super::inode::Inode;
-use super::state::SimState;
+use super::state::{SimState, SyncFault};
 use crate::{DiskLock, File};
 
 pub(super) struct SimLock {
@@ -86,16 +86,19 @@ impl SimFile {
         if state.crashed {
             return outcome;
         }
-        let outcome = outcome.and_then(|()| match state.syncs_fail {
-            true => Err(Error::new(ErrorKind::Io, "injected: a sync failed")),
-            false => Ok(()),
+        let disturbed = if outcome.is_ok() { state.disturbs() } else { None };
+        let outcome = outcome.and_then(|()| match disturbed {
+            Some(SyncFault::Fail) => Err(Error::new(ErrorKind::Io, "injected: a sync failed")),
+            _ => Ok(()),
         });
         let SimState { inodes, rng, .. } = state;
         let inode = inodes.get_mut(&self.inode).expect("a live handle keeps its file");
-        match (&outcome, range) {
-            (Err(_), _) => inode.fail_sync(rng),
-            (Ok(()), None) => inode.sync(),
-            (Ok(()), Some((offset, len))) => inode.sync_range(offset, len),
+        match (disturbed, range) {
+            _ if outcome.is_err() => inode.fail_sync(rng),
+            (Some(SyncFault::Lie), _) => inode.sync_some(rng),
+            (Some(_), _) => inode.fail_sync(rng),
+            (None, None) => inode.sync(),
+            (None, Some((offset, len))) => inode.sync_range(offset, len),
         }
         outcome
     }

@@ -165,6 +165,17 @@ impl Inode {
         }
     }
 
+    /// A sync that lies: some sectors reached the platter, and the others still differ from it.
+    pub(super) fn sync_some(&mut self, rng: &mut Rng) {
+        for (page, sectors) in std::mem::take(&mut self.dirty) {
+            let reached = sectors & rng.next_u64() as u8;
+            self.keep(page, reached);
+            if sectors != reached {
+                self.dirty.insert(page, sectors & !reached);
+            }
+        }
+    }
+
     /// Brings these sectors of a page to the platter.
     fn keep(&mut self, page: u64, sectors: u8) {
         if sectors == u8::MAX {

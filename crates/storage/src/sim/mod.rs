@@ -22,6 +22,11 @@
 //!   leaves the cache. A later read returns such a page as it is on the platter, and the other
 //!   pages as they were written. Only the call whose sync failed reports the failure, even if other
 //!   threads wrote the lost bytes. Later syncs of the file succeed (DISK-5).
+//! - **Lying sync.** While syncs are disturbed ([`SimDisk::disturb_syncs`]), a sync can report
+//!   success although only a seeded choice of the file's unsynced sectors reaches the platter, or
+//!   none of a folder's names does. Of a disk that breaks DISK-2 in this way, a crash may lose what
+//!   was synced. Either the other sectors are still unsynced, and a later honest sync brings them
+//!   to the platter, or the sync has the effects of a failed sync, stale pages included.
 //! - **Full disk.** With a capacity set, growth past it fails with [`ErrorKind::DiskFull`]; space
 //!   that was allocated can always be overwritten.
 //! - **In flight.** An operation of a queue ([`crate::queue`]) takes effect atomically, at a seeded
@@ -41,7 +46,7 @@
 //!   (DISK-8).
 //!
 //! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
-//! failed sync, and a loss of space that was allocated without a sync.
+//! failed or lying sync, and a loss of space that was allocated without a sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.
@@ -69,7 +74,7 @@ use disk::operation;
 use file::{SimFile, SimLock};
 pub use held_up::HeldUp;
 use queue::SimQueue;
-pub use state::Fault;
+pub use state::{Fault, SyncFault};
 use state::{NameChange, not_there};
 
 impl Disk for SimDisk {
@@ -150,10 +155,14 @@ impl Disk for SimDisk {
         let mut state = self.0.lock();
         state.alive(self.life(&state))?;
         state.operation("sync a folder")?;
-        if state.syncs_fail {
-            return Err(Error::new(ErrorKind::Io, "injected: sync of a folder failed"));
+        match state.disturbs() {
+            None => state.sync_names(dir),
+            Some(SyncFault::Fail) => {
+                return Err(Error::new(ErrorKind::Io, "injected: sync of a folder failed"));
+            }
+            // The names' changes are as if no sync had been.
+            Some(SyncFault::Lie | SyncFault::Stale) => {}
         }
-        state.sync_names(dir);
         Ok(())
     }
 

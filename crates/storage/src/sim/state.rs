@@ -25,6 +25,19 @@ pub enum Fault {
     Crash,
 }
 
+/// What happens to syncs, of files and of folders, while they are disturbed
+/// ([`SimDisk::disturb_syncs`](super::SimDisk::disturb_syncs)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncFault {
+    /// The sync fails.
+    Fail,
+    /// The sync lies: it reports success, and the device keeps some of the sectors in a cache that
+    /// a crash empties. A later honest sync of the file makes them durable.
+    Lie,
+    /// The sync reports success, and has the effects of a failed sync.
+    Stale,
+}
+
 #[derive(Clone)]
 pub(super) enum NameChange {
     Link(PathBuf, u64),
@@ -71,7 +84,10 @@ pub(super) struct SimState {
     pub(super) locked: BTreeSet<PathBuf>,
     pub(super) operations: u64,
     pub(super) faults: BTreeMap<u64, Fault>,
-    pub(super) syncs_fail: bool,
+    /// What happens to one sync in so many.
+    pub(super) disturbed: Option<(SyncFault, u64)>,
+    /// The number of syncs that lied.
+    pub(super) lies: u64,
     pub(super) next_sync: Option<Fault>,
     /// Set while syncs are held up.
     pub(super) hold: Option<Arc<Hold>>,
@@ -119,7 +135,8 @@ impl SimState {
             locked: BTreeSet::new(),
             operations: 0,
             faults: BTreeMap::new(),
-            syncs_fail: false,
+            disturbed: None,
+            lies: 0,
             next_sync: None,
             hold: None,
             hold_reads: None,
@@ -161,6 +178,14 @@ impl SimState {
                 Err(crashed())
             }
         }
+    }
+
+    /// What happens to this sync.
+    pub(super) fn disturbs(&mut self) -> Option<SyncFault> {
+        let (fault, one_in) = self.disturbed?;
+        let disturbs = one_in == 1 || self.rng.chance(1, one_in);
+        self.lies += u64::from(disturbs && fault != SyncFault::Fail);
+        disturbs.then_some(fault)
     }
 
     pub(super) fn crash(&mut self) {
@@ -327,6 +352,14 @@ impl SimState {
     pub(super) fn change_names(&mut self, change: NameChange) {
         change.apply(&mut self.names);
         self.names_pending.entry(change.folder()).or_default().push(change);
+    }
+
+    /// Makes everything durable.
+    pub(super) fn write_back(&mut self) {
+        self.inodes.values_mut().for_each(Inode::sync);
+        for dir in self.names_pending.keys().cloned().collect::<Vec<_>>() {
+            self.sync_names(&dir);
+        }
     }
 
     /// Makes the changes of a folder's names durable. A folder's changes become durable in order

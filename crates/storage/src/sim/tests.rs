@@ -302,3 +302,72 @@ fn a_process_that_is_gone_changes_no_names() {
         assert!(disk.process().exists(&path).unwrap() && disk.exists(&path).unwrap());
     }
 }
+
+/// A sync that lies reports success. A crash then keeps a choice of the sectors, and none of a
+/// folder's names for certain; a later honest sync keeps all of them.
+#[test]
+fn a_sync_that_lies_makes_nothing_durable_for_certain() {
+    for (honest, expected) in [(false, 5), (true, 1)] {
+        let mut outcomes = BTreeSet::new();
+        for seed in 0..60 {
+            let disk = disk(seed);
+            let file = create(&disk, "/d/f", &[1; 1024]);
+            file.sync().unwrap();
+            disk.sync_dir(Path::new("/d")).unwrap();
+            disk.disturb_syncs(SyncFault::Lie, 1);
+            file.write_and_sync(0, &[2; 512]).unwrap();
+            file.write_at(512, &[2; 512]).unwrap();
+            file.sync().unwrap();
+            create(&disk, "/d/g", &[]);
+            disk.sync_dir(Path::new("/d")).unwrap();
+            assert_eq!(disk.lies(), 3);
+            assert_eq!(read(&disk, "/d/f"), [2; 1024], "no page is stale");
+            disk.calm_syncs();
+            if honest {
+                file.sync().unwrap();
+                disk.sync_dir(Path::new("/d")).unwrap();
+            }
+            disk.crash();
+            disk.restart();
+            let bytes = read(&disk, "/d/f");
+            outcomes.insert((bytes[0], bytes[512], disk.files().len()));
+        }
+        assert!(outcomes.len() >= expected, "{outcomes:?}");
+        assert!(!honest || outcomes == BTreeSet::from([(2, 2, 2)]), "{outcomes:?}");
+    }
+}
+
+/// The bytes that a stale lying sync lost are stale at once, or at a crash.
+#[test]
+fn a_sync_that_lies_can_leave_stale_pages() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..60 {
+        let disk = disk(seed);
+        let file = create(&disk, "/d/f", &[1; 512]);
+        file.sync().unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        disk.disturb_syncs(SyncFault::Stale, 1);
+        file.write_and_sync(0, &[2; 512]).unwrap();
+        disk.calm_syncs();
+        let before = read(&disk, "/d/f")[0];
+        file.sync().unwrap();
+        disk.crash();
+        disk.restart();
+        outcomes.insert((before, read(&disk, "/d/f")[0]));
+    }
+    assert_eq!(outcomes, BTreeSet::from([(1, 1), (2, 1), (2, 2)]));
+}
+
+#[test]
+fn a_device_that_empties_its_cache_makes_up_for_lies() {
+    for seed in 0..20 {
+        let disk = disk(seed);
+        disk.disturb_syncs(SyncFault::Lie, 1);
+        create(&disk, "/d/f", &[2; 512]).sync().unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        disk.write_back();
+        disk.crash();
+        disk.restart();
+        assert_eq!(read(&disk, "/d/f"), [2; 512]);
+    }
+}
