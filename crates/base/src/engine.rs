@@ -28,7 +28,9 @@
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
 //!   without the log. This CSN never falls, and an idle table does not hold it back. The engine's
 //!   files may record a lower CSN until [`Engine::record_persisted`], and an engine opens with the
-//!   recorded CSN. Recovery of a database begins after the least of its engines' CSNs, so an engine
+//!   recorded CSN. [`Engine::recorded`] is at most the CSN that the files record durably, and at
+//!   least the one that they recorded when [`Engine::persisted`] last rose by a write to them.
+//!   Recovery of a database begins after the least of its engines' CSNs, so an engine
 //!   may be given commits at or below its own again (E3).
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
 //! - **E8 (failure).** `install` does not fail: [`Engine::admit`] has granted what it needs. A
@@ -459,6 +461,9 @@ pub trait Engine: Send + Sync {
 
     /// See E6.
     fn persisted(&self) -> Csn;
+
+    /// The CSN with which the engine would open after a crash now, or a lower one (E6).
+    fn recorded(&self) -> Csn;
 
     /// Records in the engine's files that commits up to `csn` are persistent, or as many of them as
     /// are (E6).

@@ -2,6 +2,7 @@ mod full_disk;
 mod histories;
 mod kept_segments;
 mod log_compaction;
+mod lying_disk;
 mod memory_engine;
 mod placements;
 mod settings;

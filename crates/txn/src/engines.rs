@@ -68,6 +68,12 @@ impl Engines {
         self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
     }
 
+    /// Of each engine, the CSN that its files record as persistent; zero for a kind that the
+    /// database lacks.
+    pub(crate) fn recorded(&self) -> [Csn; EngineKind::COUNT] {
+        EngineKind::ALL.map(|kind| self.of_kind(kind).map_or(Csn::ZERO, |one| one.recorded()))
+    }
+
     /// Of each engine, the CSN up to which its files have all commits to its tables. It is zero for
     /// an engine that has failed, because its figure is no longer reliable, and for a kind that the
     /// database lacks.

@@ -13,6 +13,7 @@ use spillway_base::{Csn, ErrorKind, Result, TableId, thread};
 use crate::engines::Engines;
 use crate::options::{Durability, Frees, Isolation, TransactionOptions};
 use crate::pipeline::Pipeline;
+use crate::record::Note;
 use crate::reserve::Reserve;
 use crate::shared::{ManagerSettings, Shared, is_full};
 use crate::snapshots::{LiveSnapshot, Pin, Snapshots};
@@ -260,12 +261,14 @@ impl TransactionManager {
         // that CSN into account.
         let stable = shared.snapshots.stable_csn();
         let persisted = shared.pipeline.persisted(stable, shared.engines.persisted());
+        // Read last, so that it takes into account what made the commits persistent.
+        let note = Note { persisted, recorded: shared.engines.recorded() };
         let holds = shared.log_holds.lock();
         let truncated = if *holds == 0 {
-            let mut truncated = shared.pipeline.truncate(persisted);
+            let mut truncated = shared.pipeline.truncate(note);
             // The cut frees space, so it may use the reserve for its note.
             if is_full(&truncated) && shared.reserve.give(Frees::Tables) {
-                truncated = shared.pipeline.truncate(persisted);
+                truncated = shared.pipeline.truncate(note);
             }
             if is_full(&truncated) { Ok(()) } else { truncated }
         } else {

@@ -388,6 +388,10 @@ impl Engine for ModelEngine {
     }
 
     // It has no files. It reports the commits as persistent that a test has claimed.
+    fn recorded(&self) -> Csn {
+        Csn::ZERO
+    }
+
     fn record_persisted(&self, _csn: Csn) -> Result<()> {
         Ok(())
     }

@@ -10,11 +10,14 @@
 //!             written
 //! bytes  u32  length of the batch             (commit)
 //! batch       see `spillway_base::batch`      (commit)
+//! files  u64  for each kind of engine: the CSN that its files record as persistent (note)
 //! ```
 //!
 //! The manager writes a note before it cuts the log. Without the note, recovery would report the
-//! commits that the cut removes as missing. Each frame of commits begins with the stable CSN, so
-//! that recovery reports a log as damaged if the log lacks a commit up to that CSN.
+//! commits that the cut removes as missing. If the files of an engine record less than a note says,
+//! a device has lost what it had reported as durable, and recovery reports damage. Each frame of
+//! commits begins with the stable CSN, so that recovery reports a log as damaged if the log lacks a
+//! commit up to that CSN.
 //!
 //! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
 //! the lane before it takes its CSN.
@@ -26,7 +29,7 @@
 
 use spillway_base::batch::{Op, PlacedOp, is_row_record, ops, placed_ops, read_row_record};
 use spillway_base::codec::Reader;
-use spillway_base::{Csn, Error, Result};
+use spillway_base::{Csn, EngineKind, Error, Result};
 
 const COMMIT: u8 = 1;
 const NOTE: u8 = 2;
@@ -38,14 +41,39 @@ pub(crate) const COMMIT_HEAD_BYTES: usize = 13;
 /// frame of its own.
 pub(crate) const COMMIT_OVERHEAD: usize = COMMIT_HEAD_BYTES + 9;
 /// The bytes of a note.
-pub(crate) const NOTE_BYTES: usize = 9;
+pub(crate) const NOTE_BYTES: usize = 9 + 8 * EngineKind::COUNT;
+
+/// What a cut of the log relies on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Note {
+    /// Every commit up to this one is in the engines' own files.
+    pub(crate) persisted: Csn,
+    /// Of each engine, the CSN that its files record as persistent.
+    pub(crate) recorded: [Csn; EngineKind::COUNT],
+}
+
+impl Note {
+    /// Takes in what another note says.
+    pub(crate) fn join(&mut self, other: Note) {
+        self.persisted = self.persisted.max(other.persisted);
+        for (mine, other) in self.recorded.iter_mut().zip(other.recorded) {
+            *mine = other.max(*mine);
+        }
+    }
+}
+
+impl From<Csn> for Note {
+    fn from(persisted: Csn) -> Note {
+        Note { persisted, ..Note::default() }
+    }
+}
 
 /// One record, read back.
 #[derive(Clone, Debug)]
 pub(crate) enum Record<'f> {
     /// A commit and its encoded batch, which is not yet validated.
     Commit(Csn, &'f [u8]),
-    Note(Csn),
+    Note(Note),
     Stable(Csn),
 }
 
@@ -61,16 +89,30 @@ pub(crate) fn put_stable(out: &mut Vec<u8>, stable: Csn) {
     out.extend_from_slice(&stable.0.to_le_bytes());
 }
 
-pub(crate) fn put_note(out: &mut Vec<u8>, persisted: Csn) {
+pub(crate) fn put_note(out: &mut Vec<u8>, note: Note) {
     out.push(NOTE);
-    out.extend_from_slice(&persisted.0.to_le_bytes());
+    for csn in [note.persisted].into_iter().chain(note.recorded) {
+        out.extend_from_slice(&csn.0.to_le_bytes());
+    }
 }
 
-/// The CSN that a frame notes, if the frame is a note.
-pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
+/// Reads the rest of a note.
+fn read_note(persisted: Csn, reader: &mut Reader<'_>) -> Result<Note> {
+    let mut note = Note::from(persisted);
+    for recorded in &mut note.recorded {
+        *recorded = Csn(reader.u64()?);
+    }
+    Ok(note)
+}
+
+/// The note that a frame is, if it is one.
+pub(crate) fn note_in(frame: &[u8]) -> Option<Note> {
     let mut reader = Reader::new(frame);
-    let is_note = frame.len() == NOTE_BYTES && reader.u8().ok()? == NOTE;
-    if is_note { reader.u64().ok().map(Csn) } else { None }
+    if frame.len() != NOTE_BYTES || reader.u8().ok()? != NOTE {
+        return None;
+    }
+    let persisted = Csn(reader.u64().ok()?);
+    read_note(persisted, &mut reader).ok()
 }
 
 /// Checks that a frame's payload consists of valid records, and that each row record in a batch has
@@ -122,7 +164,7 @@ pub(crate) fn read_frame<'f>(
                 let bytes = reader.u32()? as usize;
                 Record::Commit(csn, reader.take(bytes)?)
             }
-            NOTE => Record::Note(csn),
+            NOTE => Record::Note(read_note(csn, &mut reader)?),
             STABLE => Record::Stable(csn),
             other => {
                 return Err(Error::corruption(format!("unknown record {other} at byte {at}")));
@@ -135,9 +177,9 @@ pub(crate) fn read_frame<'f>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spillway_base::TableId;
     use spillway_base::batch::{WriteBatch, seal_rows};
     use spillway_base::rng::Rng;
-    use spillway_base::{EngineKind, TableId};
 
     #[test]
     fn records_come_back_and_any_bytes_are_survived() {
@@ -156,12 +198,16 @@ mod tests {
         check_frame(&other).unwrap_err();
         seal_rows(&mut frame[at..], Csn(7));
         check_frame(&frame).unwrap();
-        put_note(&mut frame, Csn(3));
+        let note = Note { persisted: Csn(3), recorded: [Csn(2), Csn(1)] };
+        put_note(&mut frame, note);
         let mut seen = Vec::new();
         let read = read_frame(&frame, &mut |record| {
             seen.push(match record {
                 Record::Commit(csn, batch) => (csn.0, ops(batch).count()),
-                Record::Note(csn) => (csn.0, 0),
+                Record::Note(found) => {
+                    assert_eq!(found, note);
+                    (found.persisted.0, 0)
+                }
                 Record::Stable(csn) => (csn.0, 9),
             });
             Ok(())

@@ -301,6 +301,10 @@ impl Engine for MemoryEngine {
         self.0.persisted()
     }
 
+    fn recorded(&self) -> Csn {
+        self.0.checkpoints.recorded()
+    }
+
     fn record_persisted(&self, csn: Csn) -> Result<()> {
         if self.0.checkpoints.recorded() < csn {
             // Excludes the folding of ranges: each row of a page must have its key in the index.

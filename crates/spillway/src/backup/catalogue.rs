@@ -35,7 +35,7 @@ use spillway_tiered::{Copied, ExtentCopy};
 
 use crate::log_home::Number;
 
-const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 3, bytes_max: u64::MAX };
+const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 4, bytes_max: u64::MAX };
 
 /// A backup's description.
 #[derive(Clone, PartialEq, Eq, Debug)]

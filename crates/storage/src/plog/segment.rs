@@ -55,7 +55,7 @@ pub(super) const FRAME_HEAD_BYTES: usize = 24;
 /// The length that seals a segment.
 const SEAL: u32 = u32::MAX;
 const MAGIC: &[u8; 8] = b"SPLWPLOG";
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 const HEADER_USED: usize = 68;
 
 /// The header of a segment.

@@ -225,7 +225,7 @@ impl Inner {
             edits.push(Edit::Persisted { csn: persisted });
             written.commit(&mut manifest, edits)?;
             table.recorded.store(true, Ordering::Release);
-            self.persistence.raise_persisted(persisted);
+            self.persistence.note_recorded(persisted);
         }
         change.apply();
         part.edit(&edit, Some((&oldest.memtable, flushed)));

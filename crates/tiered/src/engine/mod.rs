@@ -531,6 +531,10 @@ impl Engine for TieredEngine {
         self.0.compute_persisted()
     }
 
+    fn recorded(&self) -> Csn {
+        self.0.persistence.recorded()
+    }
+
     fn record_persisted(&self, csn: Csn) -> Result<()> {
         let inner = &self.0;
         let _working = inner.working()?;

@@ -20,6 +20,8 @@ pub(super) struct Persistence {
     manifest: Mutex<Manifest>,
     /// The persistent CSN as it was last computed.
     persisted: AtomicU64,
+    /// The persistent CSN that the manifest records.
+    recorded: AtomicU64,
     /// Each table that a commit up to this CSN created is in the manifest, or was dropped.
     known: AtomicU64,
     next_extent: AtomicU64,
@@ -31,6 +33,7 @@ impl Persistence {
         let state = manifest.state();
         Persistence {
             persisted: AtomicU64::new(state.persisted.0),
+            recorded: AtomicU64::new(state.persisted.0),
             known: AtomicU64::new(state.known.0),
             next_extent: AtomicU64::new(state.next_extent.0),
             manifest: Mutex::new(manifest),
@@ -91,7 +94,7 @@ impl Persistence {
         let persisted = compute();
         if manifest.state().persisted < csn.min(persisted) {
             manifest.commit(vec![Edit::Persisted { csn: persisted }])?;
-            self.raise_persisted(persisted);
+            self.note_recorded(persisted);
         }
         Ok(())
     }
@@ -99,6 +102,17 @@ impl Persistence {
     /// Everything up to this CSN is persistent.
     pub(super) fn raise_persisted(&self, csn: Csn) {
         self.persisted.fetch_max(csn.0, Ordering::AcqRel);
+    }
+
+    /// The manifest records that everything up to this CSN is persistent.
+    pub(super) fn note_recorded(&self, csn: Csn) {
+        self.recorded.fetch_max(csn.0, Ordering::AcqRel);
+        self.raise_persisted(csn);
+    }
+
+    /// The persistent CSN that the manifest records.
+    pub(super) fn recorded(&self) -> Csn {
+        Csn(self.recorded.load(Ordering::Acquire))
     }
 
     /// The persistent CSN as it was last computed.

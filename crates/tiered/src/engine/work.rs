@@ -72,7 +72,7 @@ impl Inner {
         fresh.iter().for_each(|table| table.recorded.store(true, Ordering::Release));
         gone.iter().for_each(|table| table.mark_gone());
         self.persistence.raise_known(stable);
-        self.persistence.raise_persisted(persisted);
+        self.persistence.note_recorded(persisted);
         drop(manifest);
         self.refresh_debt();
         Ok(true)

@@ -7,8 +7,9 @@
 //!
 //! Before the cut deletes a segment, it makes a note durable in the first lane. The note states the
 //! CSN up to which the engines' files have all commits. Without the note, recovery would report the
-//! removed commits as lost. The room for the note is reserved ahead of time. Otherwise a full log
-//! would have no room for the note, so it could not be cut.
+//! removed commits as lost. It also states what each engine's files record, so that recovery finds
+//! whether a device has lost what they recorded. The room for the note is reserved ahead of time.
+//! Otherwise a full log would have no room for the note, so it could not be cut.
 
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::LogSpan;
@@ -16,7 +17,7 @@ use spillway_storage::plog::LogSpan;
 use super::Pipeline;
 use super::lane::{FlushState, Lane};
 use super::segments::Newest;
-use crate::record::{NOTE_BYTES, put_note};
+use crate::record::{NOTE_BYTES, Note, put_note};
 
 /// The segments that a cut removes from a lane's log.
 struct LaneCut {
@@ -30,13 +31,13 @@ struct LaneCut {
 }
 
 impl Lane {
-    /// Writes a note that every commit up to `persisted` is in the engines' own files.
-    fn put_note(&self, state: &mut FlushState, persisted: Csn) -> Result<()> {
+    /// Writes a note.
+    fn put_note(&self, state: &mut FlushState, note: Note) -> Result<()> {
         let room = state.note.take().map_or_else(|| self.plog.reserve(NOTE_BYTES as u64), Ok)?;
-        let mut note = Vec::new();
-        put_note(&mut note, persisted);
-        let position = self.plog.append(&note, true, room)?;
-        state.segments.note(position, Newest { commit: persisted, ..Newest::default() });
+        let mut bytes = Vec::new();
+        put_note(&mut bytes, note);
+        let position = self.plog.append(&bytes, true, room)?;
+        state.segments.note(position, Newest { commit: note.persisted, ..Newest::default() });
         Ok(())
     }
 }
@@ -108,7 +109,7 @@ impl Pipeline {
         behind.map(|(_, persisted)| persisted).fold(stable, Csn::min)
     }
 
-    /// Cuts the logs: commits up to `persisted` are in the engines' own files.
+    /// Cuts the logs: commits up to `note.persisted` are in the engines' own files.
     ///
     /// A commit that an opening discarded must never be taken for a later commit with the same CSN.
     /// The segment of a discarded commit has an older generation, and the fence of the next
@@ -119,21 +120,23 @@ impl Pipeline {
     /// # Errors
     /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call
     /// may succeed. Any other error stops the log.
-    pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
+    pub(crate) fn truncate(&self, note: impl Into<Note>) -> Result<()> {
+        let note = note.into();
         self.health()?;
-        // Every commit up to `persisted` is stable, so this reports all commits that a cut removes.
+        // Every commit up to the note's is stable, so this reports all commits that a cut removes.
         self.tell_all_places();
-        self.cut(persisted, false)?;
+        self.cut(note, false)?;
         let left =
             |lane: &Lane| self.turn(lane).state().segments.filled.iter().any(|old| old.discarded);
         if self.lanes.iter().any(left) {
             return Ok(());
         }
-        self.cut(persisted, true)
+        self.cut(note, true)
     }
 
     /// Cuts the segments that are covered at the call, and no others (PIPE-3).
-    fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
+    fn cut(&self, note: Note, own: bool) -> Result<()> {
+        let persisted = note.persisted;
         let mut any_covered = false;
         let mut cuts: Vec<LaneCut> = self
             .lanes
@@ -160,7 +163,7 @@ impl Pipeline {
         if any_covered {
             // One lane holds the note that explains where the logs of all lanes begin.
             let mut turn = self.turn(&self.lanes[0]);
-            match self.lanes[0].put_note(turn.state(), persisted) {
+            match self.lanes[0].put_note(turn.state(), note) {
                 Err(error) if error.kind() == ErrorKind::DiskFull => return Err(error),
                 Err(error) => {
                     self.stop(&error);

@@ -25,9 +25,12 @@
 //!
 //! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
 //! this CSN from the frames, each of which states the stable CSN at the time of its write, and from
-//! the fences. The opening reports corruption in two cases, because acknowledged commits were lost:
+//! the fences. The opening reports corruption in three cases, because acknowledged commits were
+//! lost:
 //!
 //! - The log ends below that CSN.
+//! - The files of an engine record fewer commits than when the log was cut, as the note of the cut
+//!   says. Then a device has lost what it had reported as durable.
 //! - The log begins later than the first commit that the engines' files may lack. Recovery learns
 //!   this commit from the engines, and from the note that precedes each cut of the log.
 
@@ -41,13 +44,14 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::clock::Clock;
-use spillway_base::{Csn, Error, ErrorKind, Result};
+use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
 
 use crate::engines::Engines;
 use crate::manager::{HorizonHandle, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
+use crate::record::Note;
 use crate::reserve::Reserve;
 use crate::shared::ManagerSettings;
 use install::WriteMemory;
@@ -121,6 +125,8 @@ struct Replay<'r> {
     last: Csn,
     /// The CSN up to which the engines' own files have all commits.
     floor: Csn,
+    /// Of each engine, the CSN that its files recorded as persistent when it was opened.
+    recorded: [Csn; EngineKind::COUNT],
     /// The largest CSN up to which all commits are known to have been durable.
     known: Csn,
     report: RecoveryReport,
@@ -161,7 +167,7 @@ impl Replay<'_> {
         // engines' figures may be lower now, as they are not always recorded, and an engine that
         // fails has none.
         let mut newest = piece.newest;
-        newest.commit = newest.commit.max(piece.note);
+        newest.commit = newest.commit.max(piece.note.persisted);
         match lane.segments.last_mut().filter(|old| old.segment == piece.begin.segment) {
             Some(old) => {
                 old.newest.join(newest);
@@ -175,7 +181,8 @@ impl Replay<'_> {
         }
         self.report.bytes += piece.bytes;
         self.known = self.known.max(piece.stable);
-        self.skip_to(piece.note)?;
+        check_files(&piece.note, self.recorded, self.dir)?;
+        self.skip_to(piece.note.persisted)?;
         self.pending.add(piece);
         Ok(())
     }
@@ -305,7 +312,10 @@ fn replay(
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
     // A commit that is in an engine's files was durable in the log.
     let known = fences.last().max(engines.persisted_by_any());
-    let floor = newest_note(&readers)?.max(engines.persisted_by_all());
+    let recorded = engines.recorded();
+    let note = newest_note(&readers)?;
+    check_files(&note, recorded, &log.dir)?;
+    let floor = note.persisted.max(engines.persisted_by_all());
     let memories = Memories::new(budget, numbers.len());
     let threads = log.recovery_threads.max(1);
     let mut lanes = Vec::new();
@@ -335,6 +345,7 @@ fn replay(
             .max(WINDOW_BYTES_MIN),
         last: floor,
         floor,
+        recorded,
         known,
         report: RecoveryReport::default(),
     };
@@ -342,6 +353,20 @@ fn replay(
     let report = replay.report;
     let lanes = replay.lanes.into_iter().map(|lane| read_lane(lane, report.last)).collect();
     Ok((lanes, report))
+}
+
+/// Checks that the files of each engine record what they recorded when a note was written.
+fn check_files(note: &Note, recorded: [Csn; EngineKind::COUNT], dir: &Path) -> Result<()> {
+    for ((kind, noted), recorded) in EngineKind::ALL.into_iter().zip(note.recorded).zip(recorded) {
+        if recorded < noted {
+            return Err(Error::corruption(format!(
+                "{}: the files of the {kind:?} engine have commits up to {recorded} only, and had \
+                 those up to {noted} when the log was cut",
+                dir.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Marks the segments that have commits above `last`. These commits are discarded.

@@ -17,7 +17,7 @@ use spillway_storage::plog::{LogReader, Recovered};
 
 use super::memory::{Memories, Memory};
 use crate::pipeline::Newest;
-use crate::record::{Record, note_in, read_frame};
+use crate::record::{Note, Record, note_in, read_frame};
 
 /// The fences that the generations of all lanes recorded when they began.
 #[derive(Clone)]
@@ -73,8 +73,8 @@ pub(super) struct Piece {
     pub(super) discarded: bool,
     /// The stable CSN when its last frame was written.
     pub(super) stable: Csn,
-    /// The CSN up to which its notes say that the engines' own files have all commits.
-    pub(super) note: Csn,
+    /// What its notes say that the engines' own files have.
+    pub(super) note: Note,
     pub(super) bytes: u64,
     /// The number of operations of its commits.
     pub(super) ops: usize,
@@ -128,7 +128,7 @@ impl Piece {
             newest: Newest::default(),
             discarded: false,
             stable: Csn::ZERO,
-            note: Csn::ZERO,
+            note: Note::default(),
             bytes: (memory.commits.len() * bytes) as u64,
             ops: 0,
             memory,
@@ -144,7 +144,7 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     let begin = bytes.as_ptr().addr();
     read_frame(&bytes[payload], &mut |record| {
         match record {
-            Record::Note(persisted) => *note = persisted.max(*note),
+            Record::Note(found) => note.join(found),
             Record::Stable(csn) => *stable = csn.max(*stable),
             Record::Commit(csn, _) if csn > fence => *discarded = true,
             Record::Commit(csn, batch) => {
@@ -168,17 +168,17 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     })
 }
 
-/// The CSN of the newest note, if the log was cut. It is in the first lane. Recovery needs it from
+/// The newest note, if the log was cut. It is in the first lane. Recovery needs it from
 /// the start, because the log may begin after the commits that the engines' files are known to
 /// have. Other notes are found as the logs are read.
-pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
-    let mut newest = Csn::ZERO;
+pub(super) fn newest_note(readers: &[LogReader]) -> Result<Note> {
+    let mut newest = Note::default();
     // A log that begins with its first segment was never cut.
     let cut = readers.iter().any(|reader| reader.first_segment() > Some(1));
     if let (true, Some(first)) = (cut, readers.first()) {
         first.look_back(&mut |payload| match note_in(payload) {
             Some(note) => {
-                newest = newest.max(note);
+                newest.join(note);
                 true
             }
             None => false,
@@ -219,7 +219,7 @@ impl Pieces {
             newest: Newest::default(),
             discarded: false,
             stable: Csn::ZERO,
-            note: Csn::ZERO,
+            note: Note::default(),
             bytes: 0,
             ops: 0,
             memory,
