@@ -214,10 +214,9 @@ fn value_memory_2_and_3_rows_one_after_another_need_the_memory_of_one() {
         (format!("SELECT LENGTH({long}), LENGTH({long}) FROM t"), "2000001 2000001"),
         (format!("SELECT (SELECT SUM(LENGTH({long})) FROM t u) FROM t LIMIT 2"), "80000820"),
         (
-            format!(
-                "SELECT (SELECT COUNT(*) FROM t u WHERE u.id <= t.id \
+            "SELECT (SELECT COUNT(*) FROM t u WHERE u.id <= t.id \
                   AND LENGTH(REPEAT('y', 900000 + u.id)) > 5) FROM t WHERE id < 5 ORDER BY id"
-            ),
+                .to_owned(),
             "1",
         ),
         ("SELECT MAX(REPEAT('x', 90000 + id)) = REPEAT('x', 90040) FROM t".to_owned(), "1"),
