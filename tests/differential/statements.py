@@ -1,5 +1,6 @@
 """Random tables, rows and statements over them."""
 
+import more_shapes
 import shapes
 from expressions import ANY, NUMBER, TYPES, Expressions, Node, kind_of
 
@@ -226,8 +227,9 @@ class Statements:
             f"SELECT {x} FROM a {op} SELECT {y} FROM b{tail}")
 
     def query(self):
-        if self.rng.random() < 0.4:
-            return self.rng.choice(shapes.QUERIES)(self)
+        chosen = self.rng.random()
+        if chosen < 0.55:
+            return self.rng.choice(shapes.QUERIES if chosen < 0.3 else more_shapes.QUERIES)(self)
         return self.rng.choice([self.scalar] * 6 + [self.rows] * 5 + [self.joined] * 2 + [self.using, self.grouped, self.grouped,
                                self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union,
                                self.no_table, self.no_table, self.outer_aggregate, self.outer_aggregate])()
@@ -236,7 +238,7 @@ class Statements:
         """A statement that changes a table; what it left is compared after it."""
         rng = self.rng
         if rng.random() < 0.5:
-            return rng.choice(shapes.CHANGES)(self)
+            return rng.choice(shapes.CHANGES + more_shapes.CHANGES)(self)
         table = self.table()
         name, columns = table.name, table.columns
         make = self.over([table])
