@@ -3,11 +3,13 @@ mod rewrite;
 use std::path::Path;
 use std::sync::Arc;
 
+use spillway_base::checksum::crc32c;
 use spillway_base::rng::Rng;
 use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 
 use super::Manifest;
 use super::edit::{Edit, Place, State};
+use super::fresh::Fresh;
 use super::record::{HEADER_LEN, decode, encode_header, encode_record};
 use crate::coding::{Coding, DictionaryId, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceId, SliceMeta};
@@ -391,4 +393,29 @@ fn range_tombstones_add_up() {
     assert_eq!(again, state);
     state.apply(Edit::DropTable { table: table(1) }).unwrap();
     assert!(state.apply(add(keys("b", None), 5)).is_err());
+}
+
+/// The text of `CURRENT` has a length that depends on the number. A crash may leave the
+/// `CURRENT.new` of another manifest, with a longer text.
+#[test]
+fn current_is_whole_after_a_longer_one_was_left_beside() {
+    let dir = Path::new("/d");
+    let length = |number: &u64| format!("{number} {}", crc32c(number.to_string().as_bytes())).len();
+    let long = (2..100).max_by_key(length).unwrap();
+    let short = (2..100).min_by_key(length).unwrap();
+    assert!(length(&long) > length(&short));
+    for seed in 0..20 {
+        let sim = SimDisk::new(seed);
+        let state = open(&sim).state().clone();
+        let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+        let fresh = |number| Fresh::write((&disk, dir), 4096, number, &state, usize::MAX);
+        fresh(long).unwrap();
+        sim.crash();
+        sim.restart();
+        assert!(sim.exists(&dir.join("CURRENT.new")).unwrap());
+        fresh(short).unwrap().put_in_force().unwrap();
+        sim.crash();
+        sim.restart();
+        assert_eq!(*open(&sim).state(), state, "seed {seed}");
+    }
 }

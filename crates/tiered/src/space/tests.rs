@@ -474,6 +474,46 @@ fn slots_are_on_their_class_or_the_next_with_room() {
     assert_eq!(open(&[]).err().unwrap().kind(), ErrorKind::Corruption);
 }
 
+/// A crash may undo the removal of a data file that a full device could not hold, also if the
+/// process ended after the removal. No other folder has been given a file of its number.
+#[test]
+fn a_crash_brings_no_second_file_of_a_number_back() {
+    for reopens in [false, true] {
+        let mut back = 0;
+        for seed in 0..40 {
+            let sim = SimDisk::new(seed);
+            let of = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
+            let folders = vec![of(DeviceClass::Ssd, DATA), of(DeviceClass::Hdd, "/hdd")];
+            folders.iter().for_each(|folder| sim.create_dir_all(&folder.dir).unwrap());
+            let full = vec![(PathBuf::from(DATA), Arc::new(AtomicBool::new(true)))];
+            let disk = Arc::new(FullFolders { disk: sim.clone(), full, keeping: None });
+            let open = |used: &[SlotRun]| {
+                let used = used.iter().copied();
+                SpaceManager::open(disk.clone(), folders.clone(), SLOT, 4 * SLOT, used)
+            };
+            let mut space = open(&[]).unwrap();
+            if reopens {
+                space.allocate_on(1, DeviceClass::Ssd).unwrap_err();
+                drop(space);
+                sim.kill();
+                space = open(&[]).unwrap();
+            }
+            let wanted = if reopens { DeviceClass::Hdd } else { DeviceClass::Ssd };
+            let run = space.allocate(1, wanted).unwrap();
+            assert_eq!(space.classes_of_files()[&run.file].0, DeviceClass::Hdd);
+            drop(space);
+            sim.crash();
+            sim.restart();
+            back += sim.list(Path::new(DATA)).unwrap().len();
+            if let Err(error) = open(&[run]) {
+                panic!("seed {seed}, reopens: {reopens}: {error}");
+            }
+        }
+        // An opening makes the removal durable.
+        assert_eq!(back > 0, !reopens, "{back}");
+    }
+}
+
 /// A folder that was given up stays empty after a crash, and may be added again: neither an emptied
 /// file nor a removed one reappears with data.
 #[test]
