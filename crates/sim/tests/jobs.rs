@@ -2,19 +2,14 @@
 //! The histories print what was done. Each test fails if a job had nothing to do.
 #![cfg(debug_assertions)]
 
-use std::process::Command;
+mod runs;
 
 /// Runs histories with these figures, and checks that each of the named sums is above 0.
 fn histories(figures: &[&str], sums: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simulate"));
-    command.args(["--jobs=2", "--no-shrink", "--from=1", "--seeds=10", "sql=0", "clients=3"]);
-    let output = command.args(figures).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let of_library = [&["sql=0", "clients=3"], figures].concat();
+    let found = runs::histories(&of_library, 10);
     for name in sums {
-        let sum = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-        let sum: u64 = sum.unwrap_or_else(|| panic!("no {name}: {text}")).parse().unwrap();
-        assert!(sum > 0, "{figures:?}, {name}: {text}");
+        assert!(found[*name] > 0, "{figures:?}, {name}: {found:?}");
     }
 }
 
@@ -45,5 +40,16 @@ fn extents_move_between_devices() {
 #[test]
 fn commits_are_refused_on_a_full_disk_and_space_is_freed() {
     let sums = ["refused_on_full_disk", "freed_on_full_disk"];
-    histories(&["faults=64", "value_bytes=3000", "transactions=30", "segment_kib=8"], &sums);
+    let figures = ["faults=64", "value_bytes=3000", "transactions=30", "segment_kib=8"];
+    histories(&[&figures[..], &["keys=96"]].concat(), &sums);
+}
+
+/// SIMULATION-15.
+#[test]
+fn a_table_that_fills_the_disk_is_dropped_or_emptied() {
+    for sql in ["sql=0", "sql=1"] {
+        let figures = ["faults=256", "beside=0", "segment_kib=64", "lanes=1", "keys=8"];
+        let narrow = ["clients=1", "value_bytes=200", "lives=1", sql];
+        histories(&[&figures[..], &narrow].concat(), &["emptied_on_full_disk"]);
+    }
 }

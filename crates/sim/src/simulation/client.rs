@@ -102,7 +102,7 @@ struct Client {
 /// Runs a client's transactions until they are done or the database fails.
 pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
     if let Some(instance) = &life.sql {
-        return sql::run(instance, &life.ledger, number, seed, &life.shape);
+        return sql::run(instance, life, number, seed);
     }
     let mut client = Client { life: life.clone(), rng: Rng::new(seed), next: number << 32 };
     for _ in 0..life.shape.transactions {
@@ -259,8 +259,8 @@ impl Client {
                 txn.acknowledged = true;
                 let frees = !txn.writes.is_empty() && txn.writes.values().all(Option::is_none);
                 seen.freed_on_full_disk += u64::from(seen.is_full && frees);
-                if txn.durable && !txn.writes.is_empty() {
-                    seen.acknowledged = seen.acknowledged.max(csn);
+                if !txn.writes.is_empty() && txn.ordered != Some(csn) {
+                    fail(&format!("{csn:?} was acknowledged of {txn:?}"));
                 }
                 true
             }
@@ -270,7 +270,7 @@ impl Client {
                 goes_on(error.kind())
             }
         };
-        seen.transactions.push(txn);
+        seen.end(txn);
         goes_on
     }
 

@@ -8,8 +8,9 @@
 //! are scheduling points.
 //!
 //! [`shape`] draws the parameters of a history, and [`world`] runs its lives. [`client`] runs the
-//! clients' transactions. In histories of SQL sessions, [`sql`] runs the transfers of the clients,
-//! and `own` runs the statements on the tables that belong to one client. [`oracle`] checks the
+//! clients' transactions, and `beside` runs what disturbs them. In histories of SQL sessions, [`sql`]
+//! runs the transfers of the clients, `own` runs the statements on the tables that belong to one
+//! client, and `outcomes` runs transactions of which every outcome is a read. [`oracle`] checks the
 //! results. [`runner`] runs thousands of histories, and shrinks a failing one.
 //!
 //! # The simulated parts
@@ -33,7 +34,8 @@
 //!   opening begins while tasks of the previous life still exist. During a life, operations of the
 //!   disk fail, writes are short, disks are full, and syncs fail. Such faults can occur several
 //!   times in a life. Openings meet the same faults, and crashes of the machine. A disk may also
-//!   stay full for a part of a life. Meanwhile some clients delete rows to make room.
+//!   stay full for a part of a life. Meanwhile some clients delete rows to make room. For a part of
+//!   a life, syncs may also fail, with pages that then read as stale, or lie (SIMULATION-13).
 //!
 //! # Checks
 //!
@@ -75,9 +77,36 @@
 //!   to the state at the last commit that it contains. It contains every commit that was
 //!   acknowledged before the backup began.
 //! - **SIMULATION-12 (bounds).** After the last life, once everything is flushed and compacted, the
-//!   charged memory is within the budget, and the files take no more space than the live rows and
-//!   the settings allow. SQL histories are left out: the model does not know the bytes of their
-//!   rows.
+//!   charged memory is within the budget, and the files of each kind take no more space than the
+//!   live rows and the settings allow, with the slack that [`space`] states. SQL histories are left
+//!   out, because the model does not know the bytes of their rows, and so are histories in which
+//!   lies of the disk lost something.
+//!
+//! - **SIMULATION-13 (lying syncs).** In some histories the disk breaks its contract (DISK-2) for a
+//!   part of a life: syncs of files and folders report success, but a seeded choice of sectors and
+//!   names is not durable. In some of these lives, pages also read as stale.
+//!   - If the life ends without a crash of the machine, and no page was stale, nothing is lost:
+//!     every check holds.
+//!   - Otherwise acknowledged commits may be lost. The next opening fails as damaged
+//!     ([`spillway::ErrorKind::Corruption`]), or it recovers exactly the state at a commit
+//!     (SIMULATION-5), or reads of that state fail as damaged. The state has every commit that was
+//!     acknowledged before the first lie. Then the lives continue, on a disk that is honest. A read,
+//!     an opening, a close, a restore and the check of the folder may still fail as damaged. No read
+//!     returns a wrong value, and all other checks hold. In histories of SQL sessions, the accounts
+//!     match the ledger, and indexes match their rows.
+//! - **SIMULATION-14 (outcomes of SQL).** In histories of SQL sessions, clients also run
+//!   transactions at all isolation levels, in which every outcome is a read by the rules of
+//!   SIMULATION-6 and SIMULATION-7: rows of selects, with locks and without; numbers of rows;
+//!   numbers of matched, changed, deleted, inserted, replaced and duplicate rows; changes that found
+//!   no row; and duplicate keys. An outcome counts even if a savepoint undoes its statement. What a
+//!   change finds and locks is the state just before the commit. What it does not find is
+//!   - under SERIALIZABLE, the state at the snapshot,
+//!   - otherwise, a state that was the newest during the statement.
+//! - **SIMULATION-15 (full disk).** In histories of a shape of its own (`EMPTYING`), a table fills the
+//!   disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or TRUNCATE
+//!   TABLE), while the disk stays as it is and the clients go on. The commit succeeds, half of the
+//!   rows' space is free, and later rows find room, all within 12 s of simulated time and without a
+//!   restart.
 //!
 //! # Not simulated
 //!
@@ -85,10 +114,13 @@
 //! statements that leave their thread while they read, a log in a folder of its own, and tables
 //! that are larger than the memory.
 
+mod beside;
 pub mod client;
 pub mod oracle;
+mod outcomes;
 mod own;
 pub mod runner;
 pub mod shape;
+mod space;
 pub mod sql;
 pub mod world;

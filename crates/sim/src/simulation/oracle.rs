@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use spillway::Csn;
+use spillway::{Csn, Error, ErrorKind};
+use spillway_sql::SqlError;
+use spillway_storage::sim::SyncFault;
 
 /// A table's number and a key's number.
 pub type Key = (usize, u64);
@@ -14,6 +16,32 @@ pub type State = BTreeMap<Key, u64>;
 /// SIMULATION-8: the longest wait for a commit. It is below the period of log care, 500 ms, because
 /// no commit may depend on log care.
 pub const WAIT_MAX: Duration = Duration::from_millis(300);
+
+/// MySQL's error of damaged data.
+const DAMAGED: u16 = 1034;
+
+/// An error of the database.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What it says.
+    pub text: String,
+    /// Whether it says that stored data is damaged.
+    pub is_damage: bool,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        let is_damage = error.kind() == ErrorKind::Corruption;
+        Refusal { text: error.to_string(), is_damage }
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Refusal {
+        let is_damage = error.code == DAMAGED;
+        Refusal { text: format!("{} {}", error.code, error.message), is_damage }
+    }
+}
 
 /// Fails the history.
 pub fn fail(reason: &str) -> ! {
@@ -36,6 +64,8 @@ pub enum Version {
     Some,
     /// The key has this version.
     Is(u64),
+    /// The key does not have this version: it has another one, or does not exist.
+    Not(u64),
 }
 
 impl Version {
@@ -52,6 +82,17 @@ impl Version {
             Version::Absent => there.is_none(),
             Version::Some => there.is_some(),
             Version::Is(version) => there == Some(version),
+            Version::Not(version) => there != Some(version),
+        }
+    }
+
+    /// Whether a change of the key from one state to another concerns a read with this result. A
+    /// read that only finds whether a key exists does not depend on its value.
+    fn depends_on(self, before: Option<u64>, after: Option<u64>) -> bool {
+        match self {
+            Version::Some => before.is_some() != after.is_some(),
+            Version::Not(_) => self.is(before) != self.is(after),
+            Version::Absent | Version::Is(_) => true,
         }
     }
 }
@@ -65,6 +106,8 @@ pub enum ReadKind {
     At(Csn),
     /// Just before the transaction's commit, because the transaction holds the lock.
     Locked,
+    /// This CSN, or any later one: the newest state while a statement ran that began then.
+    Since(Csn),
 }
 
 /// A read of a key that the transaction had not written.
@@ -76,6 +119,15 @@ pub struct Read {
     pub kind: ReadKind,
     /// Its result.
     pub version: Version,
+}
+
+/// A number of keys that exist, of those that the transaction had not written, at its snapshot.
+#[derive(Clone, Debug)]
+pub struct Count {
+    /// The keys.
+    pub keys: Vec<Key>,
+    /// How many of them exist.
+    pub rows: u64,
 }
 
 /// A transaction that requested a commit.
@@ -91,14 +143,26 @@ pub struct Txn {
     pub snapshot: Option<Csn>,
     /// Its reads.
     pub reads: Vec<Read>,
+    /// Its reads of numbers of rows.
+    pub counts: Vec<Count>,
     /// Its writes.
     pub writes: BTreeMap<Key, Option<u64>>,
     /// Its CSN, if it wrote and was ordered.
     pub ordered: Option<Csn>,
     /// Whether its commit was acknowledged.
     pub acknowledged: bool,
+    /// Whether it was acknowledged after the disk had begun to lie.
+    pub was_lied_to: bool,
     /// How long it waited for the acknowledgement or the failure.
     pub waited: Duration,
+}
+
+impl Txn {
+    /// Whether its acknowledgement means that it is durable. An acknowledgement of a disk that lies
+    /// does not, if the lies have lost something.
+    fn is_certain(&self, has_losses: bool) -> bool {
+        self.acknowledged && self.durable && !(has_losses && self.was_lied_to)
+    }
 }
 
 /// The observations of the clients of a life.
@@ -114,12 +178,36 @@ pub struct Seen {
     /// Backups: the number, the newest commit acknowledged before, and the last commit in the
     /// backup.
     pub backups: Vec<(u64, Csn, Csn)>,
+    /// How syncs lie, or have lied before.
+    pub lies: Option<SyncFault>,
     /// Whether the disk is full for a while.
     pub is_full: bool,
     /// Transactions that were refused meanwhile because the disk was full.
     pub refused_on_full_disk: u64,
     /// Transactions that only deleted rows and were acknowledged meanwhile.
     pub freed_on_full_disk: u64,
+    /// Tables that were emptied or dropped meanwhile, whose space then took other rows.
+    pub emptied_on_full_disk: u64,
+}
+
+impl Seen {
+    /// Adds a transaction after its end.
+    pub fn end(&mut self, mut txn: Txn) {
+        txn.was_lied_to = self.lies.is_some();
+        if let (true, true, Some(csn)) = (txn.acknowledged, txn.durable, txn.ordered) {
+            self.acknowledged = self.acknowledged.max(csn);
+        }
+        self.transactions.push(txn);
+    }
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ending {
+    /// Whether it ended by a successful close.
+    pub is_clean: bool,
+    /// Whether syncs lied, and what they did not make durable may be lost (SIMULATION-13).
+    pub has_losses: bool,
 }
 
 /// A model of one life's commits.
@@ -163,14 +251,15 @@ impl Model {
 }
 
 /// Judges a life after the next opening, which recovered the state `recovered` and `last` as the
-/// last commit. `clean` if the life ended by a successful close.
-pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: bool) {
+/// last commit.
+pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, ending: Ending) {
+    let Ending { is_clean, has_losses } = ending;
     let transactions = &seen.transactions;
     for txn in transactions {
         if txn.waited > WAIT_MAX {
             fail(&format!("SIMULATION-8: a commit waited for {:?}: {txn:?}", txn.waited));
         }
-        let told = txn.acknowledged && (txn.durable || clean);
+        let told = txn.acknowledged && is_clean && !has_losses || txn.is_certain(has_losses);
         if told && txn.ordered.is_some_and(|csn| csn > last) {
             fail(&format!("SIMULATION-4: {last:?} is the last commit recovered, without {txn:?}"));
         }
@@ -186,7 +275,7 @@ pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: boo
     }
     let all = Model::new(base, transactions, Csn::MAX);
     for txn in transactions {
-        check_reads(&all, txn, last);
+        check_reads(&all, txn, last, has_losses);
     }
     for (key, before, found) in &seen.gets {
         check_get(&all, *key, *before, *found);
@@ -202,8 +291,9 @@ pub fn judge_backup(
     (floor, through): (Csn, Csn),
     restored: &State,
     last: Csn,
+    has_losses: bool,
 ) {
-    if through < floor || through > last {
+    if through < floor || through > last && !has_losses {
         fail(&format!(
             "SIMULATION-11: a backup has the commits through {through:?}: {floor:?} had been \
              acknowledged before it, and {last:?} was recovered after it"
@@ -218,12 +308,16 @@ pub fn judge_backup(
 }
 
 /// SIMULATION-6: checks the reads of a transaction.
-fn check_reads(model: &Model, txn: &Txn, last: Csn) {
+fn check_reads(model: &Model, txn: &Txn, last: Csn, has_losses: bool) {
     if txn.snapshot.is_some_and(|snapshot| snapshot < txn.floor) {
         fail(&format!("SIMULATION-6: a snapshot misses what was acknowledged before: {txn:?}"));
     }
     for read in &txn.reads {
         let at = match (read.kind, txn.ordered) {
+            (ReadKind::Since(floor), _) => {
+                check_since(model, read, floor, txn);
+                continue;
+            }
             (ReadKind::Snapshot, _) => txn.snapshot,
             (ReadKind::At(csn), _) => Some(csn),
             (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
@@ -237,14 +331,37 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
                 read.key
             ));
         }
-        let written = model.all(read.key).iter().rev().find(|(csn, ..)| *csn <= at);
-        // A transaction without an acknowledgement may have seen commits that are lost, because its
-        // client received no results.
-        if txn.acknowledged && txn.durable && written.is_some_and(|(csn, ..)| *csn > last) {
-            fail(&format!(
-                "SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"
-            ));
+        check_lasts(model, read.key, at, txn, last, has_losses);
+    }
+    let Some(at) = txn.snapshot else { return };
+    for count in &txn.counts {
+        let there = count.keys.iter().filter(|key| model.at(**key, at).is_some()).count() as u64;
+        if there != count.rows {
+            fail(&format!("SIMULATION-6: at {at:?} there are {there}, but {count:?} in {txn:x?}"));
         }
+        for key in &count.keys {
+            check_lasts(model, *key, at, txn, last, has_losses);
+        }
+    }
+}
+
+/// SIMULATION-4: what an acknowledged transaction has read is not lost. A transaction without an
+/// acknowledgement may have seen commits that are lost, because its client received no results.
+fn check_lasts(model: &Model, key: Key, at: Csn, txn: &Txn, last: Csn, has_losses: bool) {
+    let written = model.all(key).iter().rev().find(|(csn, ..)| *csn <= at);
+    if txn.is_certain(has_losses) && written.is_some_and(|(csn, ..)| *csn > last) {
+        fail(&format!("SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"));
+    }
+}
+
+/// SIMULATION-6: a statement found what was the newest when it began, or later. Nothing in it is
+/// after the transaction's own commit.
+fn check_since(model: &Model, read: &Read, floor: Csn, txn: &Txn) {
+    let end = txn.ordered.unwrap_or(Csn::MAX);
+    let later = model.all(read.key).iter().filter(|(csn, ..)| *csn > floor && *csn < end);
+    let mut states = later.map(|(_, version, _)| *version);
+    if !read.version.is(model.at(read.key, floor)) && !states.any(|there| read.version.is(there)) {
+        fail(&format!("SIMULATION-6: {read:x?} was never so, in {txn:x?}"));
     }
 }
 
@@ -276,19 +393,26 @@ fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
         }
     };
     for (number, txn) in transactions.iter().enumerate().filter(|(number, _)| counts(*number)) {
-        for read in &txn.reads {
+        // A number of rows depends on which of the keys exist.
+        let counted = txn.counts.iter().flat_map(|count| &count.keys).map(|key| Read {
+            key: *key,
+            kind: ReadKind::Snapshot,
+            version: Version::Some,
+        });
+        for read in txn.reads.iter().copied().chain(counted) {
             let at = match (read.kind, txn.ordered) {
+                // Of no single state.
+                (ReadKind::Since(_), _) => None,
                 (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
                 (ReadKind::Locked, None) => txn.snapshot,
                 (ReadKind::Snapshot, _) => txn.snapshot,
                 (ReadKind::At(csn), _) => Some(csn),
             };
             let Some(at) = at else { continue };
-            let mut before = model.base.contains_key(&read.key);
+            let mut before = model.base.get(&read.key).copied();
             for (csn, version, writer) in model.all(read.key) {
-                // A read that only finds that a key exists does not depend on its value.
-                let matters = read.version != Version::Some || before != version.is_some();
-                before = version.is_some();
+                let matters = read.version.depends_on(before, *version);
+                before = *version;
                 if matters && *csn <= at {
                     add(*writer, number);
                 } else if matters {

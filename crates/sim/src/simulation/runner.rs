@@ -102,8 +102,13 @@ fn one(wanted: &Wanted) -> Result<ExitCode, String> {
     );
     let counted = world::COUNTED.iter().zip(done.counted);
     let [refused, freed] = done.on_full_disk;
+    let ([lost, damaged], lies, emptied) = (done.by_lies, done.lies, done.emptied);
     let counted: String = counted.map(|(name, sum)| format!("{name}={sum} ")).collect();
-    println!("{counted}refused_on_full_disk={refused} freed_on_full_disk={freed}");
+    println!(
+        "{counted}refused_on_full_disk={refused} freed_on_full_disk={freed} \
+         emptied_on_full_disk={emptied} lying_syncs={lies} lost_by_lies={lost} \
+         damaged_by_lies={damaged}"
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,6 @@
-//! SQL sessions: clients that move amounts between accounts and record each transfer in a ledger.
+//! SQL sessions: clients that move amounts between accounts and record each transfer in a ledger,
+//! change tables of their own ([`super::own`]), and run transactions that the oracle judges
+//! ([`super::outcomes`]).
 //!
 //! The ledger alone determines the balances of the accounts. So comparing both finds a transfer
 //! that took effect only in part, and checking the ledger finds a lost transfer (SIMULATION-10).
@@ -10,13 +12,15 @@ use spillway::{Database, EngineKind};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session, SqlError};
 
-use super::oracle::fail;
+use super::client::Life;
+use super::oracle::{Refusal, fail};
+use super::outcomes;
 use super::own::{self, Own};
 use super::shape::Shape;
 use crate::client::ask;
 
 /// MySQL's error of a duplicate key.
-const DUPLICATE: u16 = 1062;
+pub(super) const DUPLICATE: u16 = 1062;
 /// MySQL's errors after which a client continues with another transaction: a lock that was not
 /// granted, a deadlock.
 const RETRIED: [u16; 3] = [1205, 1213, 3572];
@@ -44,7 +48,7 @@ impl Ledger {
     }
 }
 
-fn session(instance: &Instance) -> Result<Session, SqlError> {
+pub(super) fn session(instance: &Instance) -> Result<Session, SqlError> {
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test")?;
     Ok(session)
@@ -63,6 +67,10 @@ pub fn open(db: &Database, shape: &Shape) -> Result<Instance, SqlError> {
         "ledger (id BIGINT PRIMARY KEY, payer INT, payee INT, amount INT, KEY payer (payer))",
     ];
     for (number, table) in tables.into_iter().enumerate() {
+        let engine = engine_name(shape.engine(number));
+        run(&mut session, &format!("CREATE TABLE IF NOT EXISTS {table} ENGINE={engine}"))?;
+    }
+    for (number, table) in outcomes::definitions().enumerate() {
         let engine = engine_name(shape.engine(number));
         run(&mut session, &format!("CREATE TABLE IF NOT EXISTS {table} ENGINE={engine}"))?;
     }
@@ -87,9 +95,18 @@ fn numbers(line: &str) -> Vec<i64> {
 
 /// SIMULATION-10: the accounts match the ledger. The ledger has all acknowledged transfers, and
 /// only transfers whose COMMIT was sent. The clients' own tables are as the clients left them.
-pub fn judge(instance: &Instance, ledger: &Ledger) {
-    let found = check_accounts(instance);
-    let transfers = ledger.transfers();
+///
+/// After lies of the disk (`has_losses`) transfers may be lost, and the clients' tables may be as
+/// they were earlier (SIMULATION-13).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn judge(instance: &Instance, ledger: &Ledger, has_losses: bool) -> Result<(), Refusal> {
+    let found = check_accounts(instance)?;
+    let mut transfers = ledger.transfers();
+    if has_losses {
+        transfers.acknowledged.retain(|id| found.contains(id));
+    }
     if let Some(lost) = transfers.acknowledged.difference(&found).next() {
         fail(&format!("SIMULATION-10: transfer {lost:x} was acknowledged and is lost"));
     }
@@ -97,19 +114,17 @@ pub fn judge(instance: &Instance, ledger: &Ledger) {
         fail(&format!("SIMULATION-10: transfer {extra:x} is there, and was not asked for"));
     }
     drop(transfers);
-    let judged = session(instance).and_then(|mut session| own::judge(&mut session, ledger));
-    judged.unwrap_or_else(|error| fail(&format!("SIMULATION-10: no look at a table: {error}")));
+    Ok(own::judge(&mut session(instance)?, ledger, has_losses)?)
 }
 
 /// Checks that the accounts match the ledger. Returns the ledger's transfers.
-pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
-    let look = || -> Result<(Vec<String>, Vec<String>), SqlError> {
-        let mut session = session(instance)?;
-        let transfers = ask(&mut session, "SELECT id, payer, payee, amount FROM ledger")?;
-        Ok((ask(&mut session, "SELECT id, held FROM account ORDER BY id")?, transfers))
-    };
-    let (accounts, lines) = look()
-        .unwrap_or_else(|error| fail(&format!("SIMULATION-10: no look at the tables: {error}")));
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn check_accounts(instance: &Instance) -> Result<BTreeSet<u64>, Refusal> {
+    let mut session = session(instance)?;
+    let lines = ask(&mut session, "SELECT id, payer, payee, amount FROM ledger")?;
+    let accounts = ask(&mut session, "SELECT id, held FROM account ORDER BY id")?;
     let mut held: Vec<i64> = vec![0; accounts.len()];
     let mut found = BTreeSet::new();
     for line in &lines {
@@ -122,15 +137,17 @@ pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
     if told != held {
         fail(&format!("SIMULATION-10: accounts hold {told:?}, by the ledger {held:?}"));
     }
-    found
+    Ok(found)
 }
 
 /// Runs a client's transactions until they are done or the database fails.
-pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: &Shape) {
+pub fn run(instance: &Instance, life: &Life, number: u64, seed: u64) {
+    let (ledger, shape) = (&*life.ledger, &life.shape);
     let Ok(mut session) = session(instance) else { return };
     let mut rng = Rng::new(seed);
     // A client takes over the table of the earlier client with the same number modulo 16.
     let owned = (number % 16) as usize;
+    let mut outcomes = outcomes::Client::new(number);
     let mut own = own::Owner::new(ledger, owned, shape.engine(owned));
     for next in 1..=shape.transactions {
         let id = (number << 32) + next;
@@ -142,7 +159,8 @@ pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: 
                 return;
             }
         }
-        let done = match rng.below(6) {
+        let done = match rng.below(12) {
+            6.. => outcomes.transaction(life, &mut session, &mut rng),
             0 => look(&mut session),
             1 => insert_again(&mut session, ledger, &mut rng),
             2 | 3 => own.act(&mut session, &mut rng),

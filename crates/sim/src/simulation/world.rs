@@ -4,44 +4,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway::backup::{Backup, BackupOptions, Repository};
+use spillway::backup::Repository;
 use spillway::{
-    Csn, Database, DeviceClass, Direction, Error, KeyRange, Settings, Table, Tier,
-    TransactionOptions,
+    Csn, Database, DeviceClass, Direction, EngineKind, Error, ErrorKind, KeyRange, Settings, Table,
+    Tier, TransactionOptions,
 };
-use spillway_base::budget::Use;
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::scheduler;
-use spillway_base::thread::{self, JoinHandle};
+use spillway_base::thread::JoinHandle;
 use spillway_sql::Instance;
 use spillway_storage::Disk;
-use spillway_storage::sim::{Fault, SimDisk};
+use spillway_storage::sim::{Fault, SimDisk, SyncFault};
 
+use super::beside::{BACKUPS, LARGE, start, start_beside};
 use super::client::{self, Life, TABLES, key_number, version_of};
-use super::oracle::{State, WAIT_MAX, event, fail, judge, judge_backup};
+use super::oracle::{Ending, Refusal, State, WAIT_MAX, event, fail, judge, judge_backup};
+use super::outcomes;
 use super::shape::{self, Shape};
+use super::space::{Live, Space};
 use super::sql::{self, Ledger};
 
 const FOLDER: &str = "/db";
-const BACKUPS: &str = "/backups";
 /// The devices of a history with tiers.
 const TIERS: [(u64, DeviceClass, &str); 2] =
     [(shape::FAST, DeviceClass::Fast, "/fast"), (shape::SLOW, DeviceClass::Hdd, "/hdd")];
-/// The background work that is left after a flush and a compaction takes no longer.
-const QUIET: Duration = Duration::from_secs(2);
-/// The most bytes of a frame of these histories.
-const FRAME_BYTES: u64 = 64 << 10;
-/// More than the bytes of all records besides keys and values.
-const RECORD_BYTES: u64 = 16 << 10;
-/// Slots that are not full, or free and not given back yet.
-const SLOTS: u64 = 16;
-/// Manifests, checkpoints and the records of folders.
-const METADATA_BYTES: u64 = 256 << 10;
-/// Of the free memory, a charge that lasts leaves one part in this many.
-const LEFT_SHARE: usize = 8;
-/// Such a charge lasts less than this, in microseconds.
-const PRESSED_US: u64 = 50_000;
+/// The background work that is left after a flush and a compaction takes no longer than the first.
+/// The second is longer than the time after which nearly all free slots are given back
+/// (`settle_after`).
+const QUIET: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(14)];
 /// Fewer than this many openings with faults precede an opening without.
 const OPENINGS_MAX: u64 = 4;
 
@@ -78,6 +69,13 @@ pub struct Done {
     pub counted: [u64; COUNTED.len()],
     /// Commits that were refused while the disk stayed full, and commits that freed space then.
     pub on_full_disk: [u64; 2],
+    /// Tables that were emptied on a full disk.
+    pub emptied: u64,
+    /// Syncs that lied.
+    pub lies: u64,
+    /// Acknowledged commits that lies lost, and histories that ended because lies had damaged data,
+    /// and the database said so.
+    pub by_lies: [u64; 2],
     /// Commits that were acknowledged.
     pub commits: u64,
     /// Openings that succeeded.
@@ -105,6 +103,8 @@ struct World {
     /// The state that the last opening found.
     base: State,
     ledger: Arc<Ledger>,
+    /// Whether lies of the disk may have damaged data (SIMULATION-13).
+    has_losses: bool,
 }
 
 /// The result of an opening.
@@ -118,8 +118,15 @@ struct Opened {
 struct Left {
     life: Arc<Life>,
     tasks: Vec<JoinHandle<()>>,
-    /// Whether it ended by a successful close.
-    clean: bool,
+    ending: Ending,
+}
+
+impl Left {
+    fn join(&mut self) {
+        for task in self.tasks.drain(..) {
+            let _ = task.join();
+        }
+    }
 }
 
 /// Runs the history of this seed in this shape. A failed check ends the process.
@@ -132,35 +139,61 @@ pub fn run(seed: u64, shape: Shape) -> Done {
         done: Done::default(),
         base: State::new(),
         ledger: Arc::default(),
+        has_losses: false,
     };
     for (_, _, dir) in TIERS.iter().filter(|(bit, ..)| shape.tiers & bit != 0) {
         let made = world.disk.create_dir_all(Path::new(dir));
         made.unwrap_or_else(|error| fail(&format!("no folder of a tier: {error}")));
     }
-    let mut left = None;
-    for _ in 0..shape.lives {
-        let opened = world.open(left.take(), shape.faults & shape::OPENING != 0);
-        left = Some(world.live(opened));
-    }
-    let Opened { db, tables, sql } = world.open(left, false);
-    drop(sql);
-    if shape.sql == 0 {
-        world.check_bounds(&db, &tables);
-    }
-    if let Err(error) = db.close() {
-        fail(&format!("SIMULATION-9: the last close failed: {error}"));
-    }
-    drop(db);
-    let disk: Arc<dyn Disk> = Arc::new(world.disk.clone());
-    match spillway::check_on(&disk, Path::new(FOLDER), &mut |_, _| {}) {
-        Ok(report) if report.findings.is_empty() => {}
-        found => fail(&format!("SIMULATION-9: the check found {found:?}")),
+    match world.lives() {
+        Some(opened) => world.end_of_history(opened),
+        None => world.done.by_lies[1] += 1,
     }
     world.done.operations = world.disk.operations();
+    world.done.lies = world.disk.lies();
     world.done
 }
 
 impl World {
+    /// Runs all lives, and opens the database once more. `None` if lies of the disk have damaged
+    /// data, and the database said so.
+    fn lives(&mut self) -> Option<Opened> {
+        let mut left = None;
+        for _ in 0..self.shape.lives {
+            let opened = self.open(left.take(), self.shape.faults & shape::OPENING != 0)?;
+            left = Some(self.live(opened));
+        }
+        self.open(left, false)
+    }
+
+    /// Checks the database that a history leaves.
+    fn end_of_history(&mut self, Opened { db, tables, sql }: Opened) {
+        drop(sql);
+        if self.shape.sql == 0 && !self.has_losses {
+            self.check_bounds(&db, &tables);
+        }
+        if let Err(error) = db.close() {
+            return self.refused("SIMULATION-9: the last close failed", error.into());
+        }
+        drop(db);
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
+        match spillway::check_on(&disk, Path::new(FOLDER), &mut |_, _| {}) {
+            Ok(report) if report.findings.is_empty() => {}
+            Ok(report) if self.has_losses => event(|| format!("the check found {report:?}")),
+            Ok(report) => fail(&format!("SIMULATION-9: the check found {report:?}")),
+            Err(error) => self.refused("SIMULATION-9: no check", error.into()),
+        }
+    }
+
+    /// A refusal of the database, which fails the history, except for damage by a lying disk
+    /// (SIMULATION-13).
+    fn refused(&self, what: &str, refusal: Refusal) {
+        if !(self.has_losses && refusal.is_damage) {
+            fail(&format!("{what}: {}", refusal.text));
+        }
+        event(|| format!("{what} after lies: {}", refusal.text));
+    }
+
     fn settings(&mut self) -> Settings {
         let shape = self.shape;
         let mut settings = Settings::default();
@@ -191,7 +224,8 @@ impl World {
 
     /// Opens the database, possibly with faults, while tasks of its last life still run. Then
     /// judges that life.
-    fn open(&mut self, left: Option<Left>, has_faults: bool) -> Opened {
+    fn open(&mut self, mut left: Option<Left>, has_faults: bool) -> Option<Opened> {
+        self.has_losses |= left.as_ref().is_some_and(|left| left.ending.has_losses);
         let mut faults = if has_faults { self.rng.below(OPENINGS_MAX) } else { 0 };
         loop {
             let mut planned = None;
@@ -212,27 +246,37 @@ impl World {
                     }
                     self.done.openings += 1;
                     event(|| format!("opened, with {:?}", opened.db.recovered()));
-                    self.judge(&opened, left);
-                    return opened;
+                    match self.judge(&opened, &mut left) {
+                        Ok(()) => return Some(opened),
+                        Err(refusal) => {
+                            self.refused("SIMULATION-9: what was opened cannot be read", refusal);
+                            break;
+                        }
+                    }
                 }
-                Err(error) if planned.is_some() => {
-                    event(|| format!("not opened, as {planned:?} was planned: {error}"));
+                Err(refusal) if planned.is_some() => {
+                    let text = refusal.text;
+                    event(|| format!("not opened, as {planned:?} was planned: {text}"));
                     self.end_of_process();
                 }
-                Err(error) => fail(&format!("SIMULATION-9: an opening failed: {error}")),
+                Err(refusal) => {
+                    self.refused("SIMULATION-9: an opening failed", refusal);
+                    break;
+                }
             }
         }
+        left.iter_mut().for_each(Left::join);
+        None
     }
 
-    fn try_open(&self, settings: Settings) -> Result<Opened, String> {
+    fn try_open(&self, settings: Settings) -> Result<Opened, Refusal> {
         // A handle of this process: after its end, tasks that are left cannot change the disk.
         let disk = Arc::new(self.disk.process());
-        let told = |error: Error| error.to_string();
-        let db = Database::open_on(disk, FOLDER, settings).map_err(told)?;
-        let tables = tables(&db, &self.shape).map_err(told)?;
+        let db = Database::open_on(disk, FOLDER, settings)?;
+        let tables = tables(&db, &self.shape)?;
         let sql = match self.shape.sql {
             0 => None,
-            _ => Some(sql::open(&db, &self.shape).map_err(|error| error.message)?),
+            _ => Some(sql::open(&db, &self.shape)?),
         };
         Ok(Opened { db, tables, sql })
     }
@@ -256,63 +300,71 @@ impl World {
 
     /// SIMULATION-12: checks the space that a database takes once no client runs.
     fn check_bounds(&self, db: &Database, tables: &[Table; TABLES]) {
-        let settle = || -> Result<u64, Error> {
-            for _ in 0..2 {
+        let settle = || -> Result<Live, Error> {
+            drop_large(db)?;
+            for quiet in QUIET {
                 db.flush()?;
                 db.compact()?;
-                Clock::system().sleep(QUIET);
+                Clock::system().sleep(quiet);
             }
-            live_bytes(db, tables)
+            live_bytes(db, tables, &self.shape)
         };
         let live = settle().unwrap_or_else(|error| fail(&format!("SIMULATION-12: {error}")));
         let (memory, limit) = (db.budget().used(), db.budget().limit());
         let dirs = [FOLDER].into_iter().chain(TIERS.iter().map(|(.., dir)| *dir));
-        let used: u64 = dirs.map(|dir| self.disk.used_in(Path::new(dir))).sum();
-        event(|| format!("{live} live bytes, {used} on the disk, {memory} of memory of {limit}"));
-        let most = bytes_allowed(db.settings(), self.shape.lanes, live);
-        if used > most {
+        let used = Space::of(&self.disk, dirs);
+        let most = Space::allowed(db.settings(), &self.shape, live);
+        event(|| format!("{memory} of memory of {limit}, {used} of {most} for {live:?}"));
+        if !used.fits(&most) {
             let files = self.disk.files();
-            fail(&format!("SIMULATION-12: {live} live bytes take {used}, over {most}: {files:?}"));
+            fail(&format!("SIMULATION-12: {live:?} take {used}, over {most}: {files:?}"));
         }
         if memory > limit {
             fail(&format!("SIMULATION-12: {memory} bytes of memory are charged, of {limit}"));
         }
     }
 
-    fn judge(&mut self, opened: &Opened, left: Option<Left>) {
+    fn judge(&mut self, opened: &Opened, left: &mut Option<Left>) -> Result<(), Refusal> {
         let last = opened.db.recovered().last;
-        let found = state(&opened.db, &opened.tables).unwrap_or_else(|error| {
-            fail(&format!("SIMULATION-9: what was opened cannot be read: {error}"))
-        });
-        if let Some(Left { life, tasks, clean }) = left {
-            for task in tasks {
-                let _ = task.join();
-            }
-            let seen = std::mem::take(&mut *life.seen());
+        let found = state(opened)?;
+        if let Some(left) = left {
+            left.join();
+            let ending = Ending { has_losses: self.has_losses, ..left.ending };
+            let seen = std::mem::take(&mut *left.life.seen());
             self.done.on_full_disk[0] += seen.refused_on_full_disk;
             self.done.on_full_disk[1] += seen.freed_on_full_disk;
-            self.done.commits +=
-                seen.transactions.iter().filter(|txn| txn.acknowledged).count() as u64;
-            judge(&self.base, &seen, &found, last, clean);
+            self.done.emptied += seen.emptied_on_full_disk;
+            let acknowledged = || seen.transactions.iter().filter(|txn| txn.acknowledged);
+            self.done.commits += acknowledged().count() as u64;
+            judge(&self.base, &seen, &found, last, ending);
+            let lost = acknowledged().filter(|txn| txn.durable && txn.ordered > Some(last));
+            self.done.by_lies[0] += lost.count() as u64;
             if let Some((number, floor, through)) = seen.backups.last() {
-                let restored = self.restore(*number, *through);
-                judge_backup(&self.base, &seen, (*floor, *through), &restored, last);
+                match self.restore(*number, *through) {
+                    Ok(restored) => {
+                        let through = (*floor, *through);
+                        let has_losses = ending.has_losses;
+                        judge_backup(&self.base, &seen, through, &restored, last, has_losses);
+                    }
+                    Err(refusal) => self.refused("SIMULATION-11: no restore", refusal),
+                }
             }
         }
         self.base = found;
-        if let Some(instance) = &opened.sql {
-            sql::judge(instance, &self.ledger);
+        match &opened.sql {
+            Some(instance) => sql::judge(instance, &self.ledger, self.has_losses),
+            None => Ok(()),
         }
     }
 
     /// Restores a backup and returns its state.
-    fn restore(&mut self, number: u64, through: Csn) -> State {
+    fn restore(&mut self, number: u64, through: Csn) -> Result<State, Refusal> {
         let mut settings = self.settings();
         settings.cores = 1;
         let disk: Arc<dyn Disk> = Arc::new(self.disk.process());
         // A new folder each time, because the disk removes no folders.
         let dir = PathBuf::from(format!("/restored-{}", self.done.openings));
-        let restored = || -> Result<State, Error> {
+        let restored = || -> Result<State, Refusal> {
             disk.create_dir_all(&dir)?;
             let repository = Repository::open_on(disk.clone(), Path::new(BACKUPS), false)?;
             repository.restore_on(Some(number), &disk, &dir, &mut |_, _| Ok(()))?;
@@ -321,20 +373,24 @@ impl World {
                 let last = db.recovered().last;
                 fail(&format!("SIMULATION-11: {last:?} is the last of {through:?} restored"));
             }
-            let state = state(&db, &tables(&db, &self.shape)?)?;
-            if self.shape.sql != 0 {
-                sql::check_accounts(
-                    &Instance::open(db.clone()).map_err(|error| Error::invalid(error.message))?,
-                );
+            let tables = tables(&db, &self.shape)?;
+            let sql = match self.shape.sql {
+                0 => None,
+                _ => Some(Instance::open(db.clone())?),
+            };
+            if let Some(instance) = &sql {
+                sql::check_accounts(instance)?;
             }
-            db.close()?;
+            let opened = Opened { db, tables, sql };
+            let state = state(&opened)?;
+            opened.db.close()?;
             Ok(state)
         };
         let restored = restored();
         for (path, _) in self.disk.files().iter().filter(|(path, _)| path.starts_with(&dir)) {
             let _ = disk.remove(path);
         }
-        restored.unwrap_or_else(|error| fail(&format!("SIMULATION-11: no restore: {error}")))
+        restored
     }
 
     fn end(&mut self) -> End {
@@ -396,7 +452,7 @@ impl World {
             let number = self.done.openings * 16 + number;
             tasks.push(start("client", move || client::run(&life, number, seed)));
         }
-        self.start_beside(&life, &mut tasks);
+        start_beside(&life, &self.disk, &mut self.rng, &mut tasks);
         let clean = match end {
             End::Crash | End::Kill => {
                 // The planned crash happens meanwhile if the life is long enough.
@@ -421,11 +477,28 @@ impl World {
                 self.close(&life)
             }
         };
-        self.leave(life, tasks, clean)
+        self.leave(life, tasks, clean, end == End::Crash)
     }
 
     /// Leaves a life. Its tasks may still run, but do not reach the disk any more.
-    fn leave(&mut self, life: Arc<Life>, mut tasks: Vec<JoinHandle<()>>, clean: bool) -> Left {
+    fn leave(
+        &mut self,
+        life: Arc<Life>,
+        mut tasks: Vec<JoinHandle<()>>,
+        is_clean: bool,
+        is_crash: bool,
+    ) -> Left {
+        *life.over.lock() = true;
+        self.disk.set_capacity(None);
+        self.disk.calm_syncs();
+        let has_losses = match life.seen().lies {
+            Some(SyncFault::Stale) => true,
+            lies => is_crash && lies.is_some(),
+        };
+        if life.seen().lies.is_some() && !has_losses {
+            // Nothing is lost, and a crash of a later life shall lose nothing of this one either.
+            self.disk.write_back();
+        }
         if self.rng.chance(1, 2) {
             for task in tasks.drain(..) {
                 let _ = task.join();
@@ -434,9 +507,7 @@ impl World {
         self.done.note(&life.db);
         let db = life.db.clone();
         tasks.push(start("undertaker", move || drop(db.close())));
-        *life.over.lock() = true;
-        self.disk.set_capacity(None);
-        Left { life, tasks, clean }
+        Left { life, tasks, ending: Ending { is_clean, has_losses } }
     }
 
     fn close(&mut self, life: &Arc<Life>) -> bool {
@@ -466,109 +537,6 @@ impl World {
         let most = [1, 30, 300, 3_000, 30_000, 1_500_000][self.rng.below(6) as usize];
         Clock::system().sleep(Duration::from_micros(self.rng.below(most)));
     }
-
-    fn start_beside(&mut self, life: &Arc<Life>, tasks: &mut Vec<JoinHandle<()>>) {
-        type Act = fn(&Database) -> Result<(), Error>;
-        let acts: [(u64, &str, Act); 2] = [
-            (shape::FLUSH, "flush", Database::flush),
-            (shape::COMPACT, "compact", Database::compact),
-        ];
-        for (bit, name, act) in acts {
-            if self.shape.beside & bit != 0 {
-                let (life, mut rng) = (life.clone(), Rng::new(self.rng.next_u64()));
-                tasks.push(start(name, move || {
-                    for _ in 0..1 + rng.below(8) {
-                        pause(&mut rng);
-                        if act(&life.db).is_err() {
-                            break;
-                        }
-                    }
-                }));
-            }
-        }
-        if self.shape.beside & shape::PRESSURE != 0 {
-            let (life, mut rng) = (life.clone(), Rng::new(self.rng.next_u64()));
-            tasks.push(start("pressure", move || press(&life.db, &mut rng)));
-        }
-        if self.shape.faults & shape::LASTING != 0 {
-            let (life, disk) = (life.clone(), self.disk.clone());
-            let mut rng = Rng::new(self.rng.next_u64());
-            tasks.push(start("filler", move || fill_disk(&life, &disk, &mut rng)));
-        }
-        if self.shape.beside & shape::BACKUP != 0 {
-            let (life, disk) = (life.clone(), self.disk.process());
-            let mut rng = Rng::new(self.rng.next_u64());
-            tasks.push(start("backup", move || {
-                pause(&mut rng);
-                let floor = life.seen().acknowledged;
-                if let Ok(backup) = back_up(&life.db, &disk) {
-                    life.seen().backups.push((backup.number, floor, backup.through));
-                }
-            }));
-        }
-    }
-}
-
-/// Waits before a call of flush, compaction or backup.
-fn pause(rng: &mut Rng) {
-    if rng.chance(1, 2) {
-        let most = [300, 3_000, 30_000][rng.below(3) as usize];
-        scheduler::wait_steps(rng.below(most));
-    } else {
-        let most = [20_000, 1_000_000][rng.below(2) as usize];
-        Clock::system().sleep(Duration::from_micros(rng.below(most)));
-    }
-}
-
-/// Takes memory from time to time, as other parts of a process do, so that rows and blocks are
-/// evicted: more than there is, which is refused, or nearly all, for a while.
-fn press(db: &Database, rng: &mut Rng) {
-    for _ in 0..2 + rng.below(8) {
-        pause(rng);
-        let limit = db.budget().limit();
-        drop(db.budget().try_charge(Use::Other, limit));
-        if rng.chance(1, 2) {
-            let free = limit.saturating_sub(db.budget().used());
-            let charge = db.budget().try_charge(Use::Other, free - free / LEFT_SHARE);
-            Clock::system().sleep(Duration::from_micros(rng.below(PRESSED_US)));
-            drop(charge);
-        }
-    }
-}
-
-/// Fills the disk for a while, once or twice in a life.
-fn fill_disk(life: &Life, disk: &SimDisk, rng: &mut Rng) {
-    let set = |full: bool, capacity: Option<u64>| {
-        let over = life.over.lock();
-        if !*over {
-            disk.set_capacity(capacity);
-            life.seen().is_full = full;
-        }
-        !*over
-    };
-    for _ in 0..1 + rng.below(2) {
-        pause(rng);
-        let capacity = disk.used() + (rng.below(4) << 13);
-        event(|| format!("the disk is full from {capacity} bytes on"));
-        if !set(true, Some(capacity)) {
-            return;
-        }
-        pause(rng);
-        event(|| "the disk has room again".to_owned());
-        if !set(false, None) {
-            return;
-        }
-    }
-}
-
-fn back_up(db: &Database, disk: &SimDisk) -> Result<Backup, Error> {
-    disk.create_dir_all(Path::new(BACKUPS))?;
-    let repository = Repository::open_on(Arc::new(disk.clone()), Path::new(BACKUPS), true)?;
-    db.backup(&repository, &BackupOptions::new(), &mut |_, _| Ok(()))
-}
-
-fn start(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::spawn(name, body).unwrap_or_else(|error| fail(&format!("no thread: {error}")))
 }
 
 /// The tables, which it creates if they are missing.
@@ -588,39 +556,40 @@ fn tables(db: &Database, shape: &Shape) -> Result<[Table; TABLES], Error> {
     Ok([tables[0], tables[1]])
 }
 
-/// The most space that a database with this many live bytes takes, once it is flushed and
-/// compacted. The terms follow from the settings. Each is a little generous, because files take
-/// whole pages.
-fn bytes_allowed(settings: &Settings, lanes: u64, live: u64) -> u64 {
-    // Of each lane: the segment that is written, one that is prepared, and one that may have become
-    // full since the cut. A frame that is larger than a segment makes a larger one. The reserve
-    // takes at most a segment.
-    let segment = settings.log_segment_bytes.max(FRAME_BYTES);
-    let log = settings.log_bytes_max + (3 * lanes + 1) * segment;
-    // Kept segments may take twice their live records, and as many bytes as the log; those without
-    // rows that wait for a checkpoint, a quarter of that.
-    let kept = (2 * (live + RECORD_BYTES) + settings.log_bytes_max) * 5 / 4;
-    // Extents may take twice the settled rows. The tables, the directory and the spilled writes
-    // have at least a slot each, and free slots are given back one after another.
-    let slots = 2 * live + SLOTS * settings.slot_bytes as u64;
-    log + kept + slots + METADATA_BYTES
-}
-
-/// Bytes of the keys and values of the tables.
-fn live_bytes(db: &Database, tables: &[Table; TABLES]) -> Result<u64, Error> {
+/// The live bytes of the tables.
+fn live_bytes(db: &Database, tables: &[Table; TABLES], shape: &Shape) -> Result<Live, Error> {
     let txn = db.begin(TransactionOptions::new().read_only(true));
-    let mut bytes = 0;
-    for table in tables {
+    let mut live = Live::default();
+    for (number, table) in tables.iter().enumerate() {
         let mut scan = txn.scan(*table, KeyRange::ALL, Direction::Forward)?;
         while scan.advance()? {
-            bytes += (scan.key().len() + scan.value().len()) as u64;
+            let bytes = (scan.key().len() + scan.value().len()) as u64;
+            match shape.engine(number) {
+                EngineKind::Memory => {
+                    live.memory += bytes;
+                    live.memory_rows += 1;
+                }
+                EngineKind::Tiered => live.tiered += bytes,
+            }
         }
     }
-    Ok(bytes)
+    Ok(live)
+}
+
+/// Drops the table that filled the disk, if a life left it.
+fn drop_large(db: &Database) -> Result<(), Error> {
+    let txn = db.begin(TransactionOptions::new());
+    match txn.table(LARGE) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    txn.drop_table(LARGE)?;
+    txn.commit().wait().map(drop)
 }
 
 /// The contents of the tables.
-fn state(db: &Database, tables: &[Table; TABLES]) -> Result<State, Error> {
+fn state(opened: &Opened) -> Result<State, Refusal> {
+    let Opened { db, tables, sql } = opened;
     let txn = db.begin(TransactionOptions::new().read_only(true));
     let mut state = State::new();
     for (number, table) in tables.iter().enumerate() {
@@ -630,5 +599,8 @@ fn state(db: &Database, tables: &[Table; TABLES]) -> Result<State, Error> {
         }
     }
     txn.commit().wait()?;
+    if let Some(instance) = sql {
+        state.append(&mut outcomes::state(instance)?);
+    }
     Ok(state)
 }

@@ -45,7 +45,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use spillway::TransactionOptions;
+use spillway::{Csn, TransactionOptions};
 use spillway_base::stall::Attached;
 use spillway_base::thread;
 use spillway_types::{Collation, Value};
@@ -362,6 +362,13 @@ impl Session {
             no_backslash_escapes: self.variables.borrow().mode.no_backslash_escapes,
             more_results: false,
         }
+    }
+
+    /// The CSN of the state that the open transaction reads, if it has read. A simulation compares
+    /// the transaction's results with the model's state there.
+    #[must_use]
+    pub fn snapshot_csn(&self) -> Option<Csn> {
+        self.transaction.current().and_then(|txn| txn.snapshot_csn())
     }
 
     /// Whether the connection should end.
