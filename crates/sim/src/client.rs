@@ -101,3 +101,15 @@ pub(crate) fn ask(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlEr
     session.query(sql, &mut lines)?;
     Ok(lines.0)
 }
+
+/// MySQL's error of a duplicate key.
+#[cfg(debug_assertions)]
+pub(crate) const DUPLICATE: u16 = 1062;
+
+/// A session of root.
+#[cfg(debug_assertions)]
+pub(crate) fn session(instance: &spillway_sql::Instance) -> Result<Session, SqlError> {
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test")?;
+    Ok(session)
+}

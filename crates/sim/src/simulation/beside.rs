@@ -21,7 +21,7 @@ use super::client::Life;
 use super::oracle::{event, fail};
 use super::shape;
 use super::sql;
-use crate::client::ask;
+use crate::client::{ask, session};
 
 /// The folder of the backups.
 pub(super) const BACKUPS: &str = "/backups";
@@ -296,7 +296,7 @@ impl Large<'_> {
     /// Creates the table anew.
     fn new(life: &Arc<Life>, engine: EngineKind) -> Result<Large<'_>, Stopped> {
         let session = match &life.sql {
-            Some(instance) => Some(sql::session(instance).map_err(|_| Stopped)?),
+            Some(instance) => Some(session(instance).map_err(|_| Stopped)?),
             None => None,
         };
         let mut large = Large { life, engine, session, table: None };

@@ -19,8 +19,7 @@ use super::sql::{self, Ledger};
 /// The period of log care.
 const PERIOD_MS: u64 = 500;
 
-/// The number of tables.
-pub const TABLES: usize = 2;
+pub use super::oracle::TABLES;
 
 /// The state that the clients of a life share.
 pub struct Life {

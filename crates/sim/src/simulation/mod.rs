@@ -8,10 +8,10 @@
 //! are scheduling points.
 //!
 //! [`shape`] draws the parameters of a history, and [`world`] runs its lives. [`client`] runs the
-//! clients' transactions, and `beside` runs what disturbs them. In histories of SQL sessions, [`sql`]
-//! runs the transfers of the clients, `own` runs the statements on the tables that belong to one
-//! client, and `outcomes` runs transactions of which every outcome is a read. [`oracle`] checks the
-//! results. [`runner`] runs thousands of histories, and shrinks a failing one.
+//! clients' transactions, and `beside` runs what disturbs them. In histories of SQL sessions,
+//! [`sql`] runs the transfers of the clients, `own` runs the statements on the tables that belong
+//! to one client, and `outcomes` runs transactions of which every outcome is a read. [`oracle`]
+//! checks the results. [`runner`] runs thousands of histories, and shrinks a failing one.
 //!
 //! # The simulated parts
 //!
@@ -90,23 +90,23 @@
 //!   - Otherwise acknowledged commits may be lost. The next opening fails as damaged
 //!     ([`spillway::ErrorKind::Corruption`]), or it recovers exactly the state at a commit
 //!     (SIMULATION-5), or reads of that state fail as damaged. The state has every commit that was
-//!     acknowledged before the first lie. Then the lives continue, on a disk that is honest. A read,
-//!     an opening, a close, a restore and the check of the folder may still fail as damaged. No read
-//!     returns a wrong value, and all other checks hold. In histories of SQL sessions, the accounts
-//!     match the ledger, and indexes match their rows.
+//!     acknowledged before the first lie. Then the lives continue, on a disk that is honest. A
+//!     read, an opening, a close, a restore and the check of the folder may still fail as damaged.
+//!     No read returns a wrong value, and all other checks hold. In histories of SQL sessions, the
+//!     accounts match the ledger, and indexes match their rows.
 //! - **SIMULATION-14 (outcomes of SQL).** In histories of SQL sessions, clients also run
 //!   transactions at all isolation levels, in which every outcome is a read by the rules of
 //!   SIMULATION-6 and SIMULATION-7: rows of selects, with locks and without; numbers of rows;
-//!   numbers of matched, changed, deleted, inserted, replaced and duplicate rows; changes that found
-//!   no row; and duplicate keys. An outcome counts even if a savepoint undoes its statement. What a
-//!   change finds and locks is the state just before the commit. What it does not find is
+//!   numbers of matched, changed, deleted, inserted, replaced and duplicate rows; changes that
+//!   found no row; and duplicate keys. An outcome counts even if a savepoint undoes its statement.
+//!   What a change finds and locks is the state just before the commit. What it does not find is
 //!   - under SERIALIZABLE, the state at the snapshot,
 //!   - otherwise, a state that was the newest during the statement.
-//! - **SIMULATION-15 (full disk).** In histories of a shape of its own (`EMPTYING`), a table fills the
-//!   disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or TRUNCATE
-//!   TABLE), while the disk stays as it is and the clients go on. The commit succeeds, half of the
-//!   rows' space is free, and later rows find room, all within 12 s of simulated time and without a
-//!   restart.
+//! - **SIMULATION-15 (full disk).** In histories of a shape of its own (`EMPTYING`), a table fills
+//!   the disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or
+//!   TRUNCATE TABLE), while the disk stays as it is and the clients go on. The commit succeeds,
+//!   half of the rows' space is free, and later rows find room, all within 12 s of simulated time
+//!   and without a restart.
 //!
 //! # Not simulated
 //!

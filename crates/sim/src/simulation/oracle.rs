@@ -7,6 +7,9 @@ use spillway::{Csn, Error, ErrorKind};
 use spillway_sql::SqlError;
 use spillway_storage::sim::SyncFault;
 
+/// The number of the library's tables. Tables of SQL have the numbers from here on.
+pub const TABLES: usize = 2;
+
 /// A table's number and a key's number.
 pub type Key = (usize, u64);
 

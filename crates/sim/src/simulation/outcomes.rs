@@ -6,19 +6,19 @@
 //! these reads and writes like those of the library's clients.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spillway::{Csn, Isolation};
 use spillway_base::rng::Rng;
 use spillway_sql::{Info, Instance, Session, SqlError};
 
-use super::client::{self, Life};
-use super::oracle::{Count, Key, Read, ReadKind, Refusal, State, Txn, Version, fail};
-use super::sql::{self, DUPLICATE};
-use crate::client::{Told, ask, tell};
+use super::oracle::{self, Count, Key, Read, ReadKind, Refusal, Seen, State, Txn, Version, fail};
+use super::shape::Shape;
+use crate::client::{DUPLICATE, Told, ask, session, tell};
 
 /// The tables, and what is in their definitions besides the columns.
 const TABLES: [&str; 2] = [", KEY by_version (version)", ""];
-/// Errors after which a client goes on with another transaction, besides those of locks: a full
+/// Errors after which a client runs another transaction, besides those of locks: a full
 /// disk, no memory, too many locks.
 const SHORT_OF: [u16; 3] = [1021, 1041, 1206];
 /// A bit of versions that are not the next one of any client.
@@ -32,6 +32,10 @@ pub(super) fn definitions() -> impl Iterator<Item = String> {
     TABLES.iter().enumerate().map(move |(table, more)| format!("rows{table} ({columns}{more})"))
 }
 
+fn look(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn number(word: &str) -> u64 {
     word.trim().parse().unwrap_or_else(|_| fail(&format!("not a number: {word}")))
 }
@@ -43,12 +47,12 @@ fn pair(line: &str) -> (u64, u64) {
 
 /// The contents of the tables.
 pub(super) fn state(instance: &Instance) -> Result<State, Refusal> {
-    let mut session = sql::session(instance)?;
+    let mut session = session(instance)?;
     let mut state = State::new();
     for table in 0..TABLES.len() {
         for line in ask(&mut session, &format!("SELECT id, version FROM rows{table}"))? {
             let (id, version) = pair(&line);
-            state.insert((client::TABLES + table, id), version);
+            state.insert((oracle::TABLES + table, id), version);
         }
     }
     Ok(state)
@@ -59,7 +63,7 @@ pub(super) fn state(instance: &Instance) -> Result<State, Refusal> {
 struct Change {
     /// What it found where it has locked a row or a key.
     locked: Vec<(Key, Version)>,
-    /// What is true of keys where it found nothing to change.
+    /// Results for keys where it found nothing to change.
     missed: Vec<(Key, Version)>,
     writes: Vec<(Key, Option<u64>)>,
     /// How many of some keys exist, if it does not tell which.
@@ -108,28 +112,28 @@ impl Numbers {
 }
 
 /// A client's memory between its transactions.
-pub(super) struct Client {
+pub(super) struct Outcomes {
     /// The last version that it wrote.
     next: u64,
     /// Versions that it has seen.
     known: BTreeMap<Key, u64>,
 }
 
-impl Client {
-    pub(super) fn new(number: u64) -> Client {
-        Client { next: number << 32, known: BTreeMap::new() }
+impl Outcomes {
+    pub(super) fn new(number: u64) -> Outcomes {
+        Outcomes { next: number << 32, known: BTreeMap::new() }
     }
 
     /// Runs a transaction, or a statement that commits by itself.
     pub(super) fn transaction(
         &mut self,
-        life: &Life,
+        (seen, shape): (&Mutex<Seen>, &Shape),
         session: &mut Session,
         rng: &mut Rng,
     ) -> Result<(), SqlError> {
         let isolation = match rng.below(100) {
-            share if share < life.shape.serializable => Isolation::Serializable,
-            _ if rng.chance(life.shape.committed, 100) => Isolation::ReadCommitted,
+            share if share < shape.serializable => Isolation::Serializable,
+            _ if rng.chance(shape.committed, 100) => Isolation::ReadCommitted,
             _ => Isolation::RepeatableRead,
         };
         let on_newest = isolation == Isolation::ReadCommitted
@@ -142,7 +146,7 @@ impl Client {
             Isolation::Serializable => "SERIALIZABLE",
         };
         ask(session, &format!("SET TRANSACTION ISOLATION LEVEL {level}"))?;
-        let floor = life.seen().acknowledged;
+        let floor = look(seen).acknowledged;
         let alone = rng.chance(1, 4);
         let txn = Txn {
             serializable: isolation == Isolation::Serializable,
@@ -150,8 +154,9 @@ impl Client {
             floor,
             ..Txn::default()
         };
-        let mut run = Run {
-            life,
+        let mut run = Running {
+            seen,
+            keys: shape.keys,
             session,
             rng,
             client: self,
@@ -171,11 +176,12 @@ impl Client {
 }
 
 /// A running transaction.
-struct Run<'r> {
-    life: &'r Life,
+struct Running<'r> {
+    seen: &'r Mutex<Seen>,
+    keys: u64,
     session: &'r mut Session,
     rng: &'r mut Rng,
-    client: &'r mut Client,
+    client: &'r mut Outcomes,
     isolation: Isolation,
     /// Whether changes act on the newest rows (NEWEST-1).
     on_newest: bool,
@@ -190,7 +196,7 @@ struct Run<'r> {
     undoing: bool,
 }
 
-impl Run<'_> {
+impl Running<'_> {
     fn run(&mut self) -> Result<(), SqlError> {
         if self.alone {
             return self.statement();
@@ -220,16 +226,16 @@ impl Run<'_> {
             fail(&format!("there is no commit of {txn:?}"));
         }
         (txn.acknowledged, txn.waited) = (acknowledged, told.waited);
-        self.life.seen().end(txn);
+        look(self.seen).end(txn);
     }
 
     fn keys(&self) -> u64 {
-        self.life.shape.keys
+        self.keys
     }
 
     fn key(&mut self) -> Key {
         let table = self.rng.below(TABLES.len() as u64) as usize;
-        (client::TABLES + table, self.rng.below(self.keys()))
+        (oracle::TABLES + table, self.rng.below(self.keys()))
     }
 
     fn version(&mut self) -> u64 {
@@ -243,7 +249,7 @@ impl Run<'_> {
     }
 
     fn statement(&mut self) -> Result<(), SqlError> {
-        self.since = self.life.seen().acknowledged;
+        self.since = look(self.seen).acknowledged;
         let key = self.key();
         match self.rng.below(16) {
             0 | 1 => self.get(key, ""),
@@ -314,7 +320,7 @@ impl Run<'_> {
     }
 
     fn get(&mut self, key: Key, locking: &str) -> Result<(), SqlError> {
-        let (table, id) = (key.0 - client::TABLES, key.1);
+        let (table, id) = (key.0 - oracle::TABLES, key.1);
         let sql = format!("SELECT version FROM rows{table} WHERE id = {id}{locking}");
         let found = self.query(&sql)?.first().map(|line| number(line));
         match found {
@@ -327,7 +333,7 @@ impl Run<'_> {
     }
 
     fn scan(&mut self, from: Key) -> Result<(), SqlError> {
-        let (table, until) = (from.0 - client::TABLES, from.1 + 1 + self.rng.below(self.keys()));
+        let (table, until) = (from.0 - oracle::TABLES, from.1 + 1 + self.rng.below(self.keys()));
         let order = ["", " ORDER BY id DESC"][self.rng.below(2) as usize];
         let range = format!("id >= {} AND id < {until}{order}", from.1);
         let lines = self.query(&format!("SELECT id, version FROM rows{table} WHERE {range}"))?;
@@ -342,7 +348,7 @@ impl Run<'_> {
     fn count(&mut self, from: Key) -> Result<(), SqlError> {
         let until = from.1 + 1 + self.rng.below(self.keys());
         let (table, range) =
-            (from.0 - client::TABLES, format!("id >= {} AND id < {until}", from.1));
+            (from.0 - oracle::TABLES, format!("id >= {} AND id < {until}", from.1));
         let lines = self.query(&format!("SELECT COUNT(*) FROM rows{table} WHERE {range}"))?;
         let rows = number(lines.first().map_or("", String::as_str));
         if self.plain() == ReadKind::Snapshot {
@@ -366,7 +372,7 @@ impl Run<'_> {
 
     /// Looks for the rows with a version, by an index in one of the tables.
     fn find(&mut self, key: Key) -> Result<(), SqlError> {
-        let (table, version) = (key.0 - client::TABLES, self.known(key));
+        let (table, version) = (key.0 - oracle::TABLES, self.known(key));
         let lines = self.query(&format!("SELECT id FROM rows{table} WHERE version = {version}"))?;
         let found: Vec<u64> = lines.iter().map(|line| number(line)).collect();
         for id in 0..self.keys() {
@@ -379,7 +385,7 @@ impl Run<'_> {
     }
 
     fn any_change(&mut self, key: Key) -> Result<(), SqlError> {
-        let (table, id) = (key.0 - client::TABLES, key.1);
+        let (table, id) = (key.0 - oracle::TABLES, key.1);
         let (new, known) = (self.version(), self.known(key));
         let values = format!("INTO rows{table} VALUES ({id}, {new})");
         let row = format!("rows{table} SET version = {new} WHERE id = {id}");
@@ -451,7 +457,7 @@ impl Run<'_> {
         let until = (from.1 + 1 + self.rng.below(RANGE_MAX)).min(self.keys());
         let keys: Vec<Key> = (from.1..until).map(|id| (from.0, id)).collect();
         let (table, range) =
-            (from.0 - client::TABLES, format!("id >= {} AND id < {until}", from.1));
+            (from.0 - oracle::TABLES, format!("id >= {} AND id < {until}", from.1));
         let sql = match write {
             Some(new) => format!("UPDATE rows{table} SET version = {new} WHERE {range}"),
             None => format!("DELETE FROM rows{table} WHERE {range}"),
@@ -482,7 +488,7 @@ impl Run<'_> {
             (from.1..until).map(|id| ((from.0, id), self.version())).collect();
         let rows: Vec<String> =
             new.iter().map(|((_, id), version)| format!("({id}, {version})")).collect();
-        let table = from.0 - client::TABLES;
+        let table = from.0 - oracle::TABLES;
         let sql = format!("INSERT IGNORE INTO rows{table} VALUES {}", rows.join(", "));
         self.change(&sql, |told| {
             let there = new.len() as u64 - told.affected;

@@ -166,8 +166,8 @@ impl Shape {
     }
 
     /// With jobs that few histories would have otherwise: evictions, spills, folds, moves between
-    /// devices, a disk that stays full, and syncs that fail or lie. They are drawn apart, so that the rest of a shape does
-    /// not depend on them.
+    /// devices, a disk that stays full, and syncs that fail or lie. They are drawn apart, so that
+    /// the rest of a shape does not depend on them.
     fn with_more_jobs(self, seed: u64) -> Shape {
         let mut rng = Rng::new(seed ^ 0x4A4F_4253);
         let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];

@@ -16,12 +16,12 @@ const RECORD_BYTES: u64 = 64;
 /// Segments of a lane besides those of the log's limit: the one that is written, the one that is
 /// prepared, and two that are kept for use again.
 const LANE_SEGMENTS: u64 = 4;
-/// Slots of each folder that are not full, or free and kept at rest: two are free, and each run of a
-/// table may end with a slot that is not full.
+/// Slots of each folder that are not full, or free and kept at rest: two are free, and each run of
+/// a table may end with a slot that is not full.
 const SLOTS: u64 = 12;
-/// Manifests, checkpoints, directories of indexes and the records of folders: half more than the
-/// most of 120 histories.
-const METADATA_BYTES: u64 = 160 << 10;
+/// Manifests, checkpoints, directories of indexes and the records of folders: a sixth more than the
+/// most of about 400 histories.
+const METADATA_BYTES: u64 = 192 << 10;
 
 /// Bytes of files, by their kinds.
 #[derive(Clone, Copy, Default, Debug)]

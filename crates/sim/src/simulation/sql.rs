@@ -17,10 +17,8 @@ use super::oracle::{Refusal, fail};
 use super::outcomes;
 use super::own::{self, Own};
 use super::shape::Shape;
-use crate::client::ask;
+use crate::client::{DUPLICATE, ask, session};
 
-/// MySQL's error of a duplicate key.
-pub(super) const DUPLICATE: u16 = 1062;
 /// MySQL's errors after which a client continues with another transaction: a lock that was not
 /// granted, a deadlock.
 const RETRIED: [u16; 3] = [1205, 1213, 3572];
@@ -46,12 +44,6 @@ impl Ledger {
     pub(super) fn own(&self) -> MutexGuard<'_, Vec<Own>> {
         self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-pub(super) fn session(instance: &Instance) -> Result<Session, SqlError> {
-    let mut session = instance.session("root", "localhost", 1);
-    session.use_database("test")?;
-    Ok(session)
 }
 
 /// Opens SQL over a database and creates its tables.
@@ -147,7 +139,7 @@ pub fn run(instance: &Instance, life: &Life, number: u64, seed: u64) {
     let mut rng = Rng::new(seed);
     // A client takes over the table of the earlier client with the same number modulo 16.
     let owned = (number % 16) as usize;
-    let mut outcomes = outcomes::Client::new(number);
+    let mut outcomes = outcomes::Outcomes::new(number);
     let mut own = own::Owner::new(ledger, owned, shape.engine(owned));
     for next in 1..=shape.transactions {
         let id = (number << 32) + next;
@@ -160,7 +152,7 @@ pub fn run(instance: &Instance, life: &Life, number: u64, seed: u64) {
             }
         }
         let done = match rng.below(12) {
-            6.. => outcomes.transaction(life, &mut session, &mut rng),
+            6.. => outcomes.transaction((&life.seen, shape), &mut session, &mut rng),
             0 => look(&mut session),
             1 => insert_again(&mut session, ledger, &mut rng),
             2 | 3 => own.act(&mut session, &mut rng),

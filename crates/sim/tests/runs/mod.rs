@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// Runs histories with these figures. Returns the sums that they print.
-pub fn histories(figures: &[&str], seeds: u64) -> BTreeMap<String, u64> {
+pub(crate) fn histories(figures: &[&str], seeds: u64) -> BTreeMap<String, u64> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simulate"));
     command.args(["--jobs=2", "--no-shrink", "--from=1", &format!("--seeds={seeds}")]);
     let output = command.args(figures).output().unwrap();
