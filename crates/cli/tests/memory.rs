@@ -127,7 +127,7 @@ impl Server {
         let end = clock.now() + Duration::from_secs(100);
         loop {
             let resident = anonymous(self.child.id()).unwrap();
-            // What is resident and not charged is charged too, as `other`.
+            // The budget charges resident memory that nothing else charges as `other`.
             let charged = self.figure("memory_used_bytes") - self.figure("memory_other_bytes");
             if resident <= charged + FIXED {
                 return;
