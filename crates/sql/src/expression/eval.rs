@@ -69,11 +69,7 @@ impl Context<'_> {
     fn compute(&self, expr: &Expr, row: &[Value]) -> Result<Value> {
         match expr {
             Expr::Const(_) | Expr::Column(_) | Expr::Param(_) => self.eval(expr, row),
-            Expr::Outer(depth, slot) => {
-                let outer = self.outer.borrow();
-                let at = outer.len().checked_sub(*depth).and_then(|at| outer.get(at));
-                Ok(at.and_then(|row| row.get(*slot)).cloned().unwrap_or_default())
-            }
+            Expr::Outer(depth, slot) => Ok(self.of_outer_row(*depth, *slot)),
             Expr::UserVariable(name) => {
                 Ok(self.variables.borrow().user.get(name).cloned().unwrap_or_default())
             }
@@ -109,12 +105,7 @@ impl Context<'_> {
             }
             Expr::Regexp { text, pattern, collation } => {
                 let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
-                if text.is_null() || pattern.is_null() {
-                    return Ok(Value::Null);
-                }
-                self.hold_if_large(length(&text) + length(&pattern))?;
-                let regex = self.patterns.get(&pattern.to_text(), MatchOptions::of(*collation))?;
-                Ok(Value::from(regex.is_match(&text.to_text())))
+                self.matches(&text, &pattern, *collation)
             }
             Expr::Case { operand, branches, otherwise, collation } => {
                 self.case(operand.as_deref(), branches, otherwise.as_deref(), *collation, row)
@@ -144,6 +135,23 @@ impl Context<'_> {
                 self.held_query(|| plan.answer(self, &question, row))
             }
         }
+    }
+
+    /// A value of the current row of an outer query.
+    fn of_outer_row(&self, depth: usize, slot: usize) -> Value {
+        let outer = self.outer.borrow();
+        let at = outer.len().checked_sub(depth).and_then(|at| outer.get(at));
+        at.and_then(|row| row.get(slot)).cloned().unwrap_or_default()
+    }
+
+    /// Whether a text matches a regular expression.
+    fn matches(&self, text: &Value, pattern: &Value, collation: Collation) -> Result<Value> {
+        if text.is_null() || pattern.is_null() {
+            return Ok(Value::Null);
+        }
+        self.hold_if_large(length(text) + length(pattern))?;
+        let regex = self.patterns.get(&pattern.to_text(), MatchOptions::of(collation))?;
+        Ok(Value::from(regex.is_match(&text.to_text())))
     }
 
     fn case(

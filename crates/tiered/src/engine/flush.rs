@@ -21,6 +21,7 @@ use crate::level::{InheritedReads, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::picker::Conflicts;
+use crate::ranges::RangeTombstones;
 use crate::settings::TieredSettings;
 use crate::subtable::{Compacting, SubTable};
 use crate::table::Table;
@@ -149,12 +150,7 @@ impl Inner {
         let known = KnownTombstones::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        // Also drops the versions that tombstones of later memtables hide, if these tombstones are
-        // durable and every live snapshot sees them (RANGE-TOMBSTONE-9).
-        let mut later = hidden_later(part, Some(&oldest.memtable), &live);
-        if self.compaction_shapes.seeks_space() {
-            later = later.union(&deleted_later(part, &oldest.memtable, &live));
-        }
+        let later = self.hidden_later(part, &oldest.memtable, &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
@@ -240,6 +236,22 @@ impl Inner {
         note_write_load(&self.settings, part, &fresh, written.bytes, flushed);
         self.context.thermometer.note_written(written.bytes, self.settings.half_life());
         Ok(())
+    }
+
+    /// The tombstones of later memtables, if they are durable and every live snapshot sees them. A
+    /// flush drops the versions that they hide (RANGE-TOMBSTONE-9). Tombstones of single keys are
+    /// among them only while space is short.
+    fn hidden_later(
+        &self,
+        part: &SubTable,
+        flushed: &Arc<Memtable>,
+        live: &[Csn],
+    ) -> RangeTombstones {
+        let ranges = hidden_later(part, Some(flushed), live);
+        match self.compaction_shapes.seeks_space() {
+            true => ranges.union(&deleted_later(part, flushed, live)),
+            false => ranges,
+        }
     }
 
     /// The keys before which a flush of a sub-table cuts its output: the ends of the damaged key

@@ -16,8 +16,8 @@ use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
 /// `smallest-largest`, then `*bytes` if these are not those of a full extent, then `!` if half of
-/// it is tombstones, or `?` if it has one tombstone, then `~reads` of each of its eight regions, or of some of them: `~9` or
-/// `~0,9,9`.
+/// it is tombstones, or `?` if it has one tombstone, then `~reads` of each of its eight regions, or
+/// of some of them: `~9` or `~0,9,9`.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
     let (text, reads) = text.split_once('~').unwrap_or((text, "0"));
     let reads: Vec<u64> = reads.split(',').map(|count| count.parse().unwrap()).collect();
