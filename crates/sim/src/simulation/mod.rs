@@ -78,7 +78,7 @@
 //!   acknowledged before the backup began.
 //! - **SIMULATION-12 (bounds).** After the last life, once everything is flushed and compacted, the
 //!   charged memory is within the budget, and the files of each kind take no more space than the
-//!   live rows and the settings allow, with the slack that [`space`] states. SQL histories are left
+//!   live rows and the settings allow, with the slack that `space` states. SQL histories are left
 //!   out, because the model does not know the bytes of their rows, and so are histories in which
 //!   lies of the disk lost something.
 //!
