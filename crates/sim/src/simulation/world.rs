@@ -366,8 +366,16 @@ impl World {
         let dir = PathBuf::from(format!("/restored-{}", self.done.openings));
         let restored = || -> Result<State, Refusal> {
             disk.create_dir_all(&dir)?;
-            let repository = Repository::open_on(disk.clone(), Path::new(BACKUPS), false)?;
-            repository.restore_on(Some(number), &disk, &dir, &mut |_, _| Ok(()))?;
+            // A disk that lied may have lost the names of the folder's files (SIMULATION-13).
+            let missing = |error: Error| {
+                let is_missing = error.kind() == ErrorKind::NotFound;
+                let refusal = Refusal::from(error);
+                Refusal { is_damage: refusal.is_damage || is_missing, ..refusal }
+            };
+            let repository = Repository::open_on(disk.clone(), Path::new(BACKUPS), false);
+            let repository = repository.map_err(missing)?;
+            let restored = repository.restore_on(Some(number), &disk, &dir, &mut |_, _| Ok(()));
+            restored.map_err(missing)?;
             let db = Database::open_on(disk.clone(), &dir, settings)?;
             if db.recovered().last != through {
                 let last = db.recovered().last;
