@@ -64,7 +64,7 @@ pub fn verify(
     let budget = Budget::new(usize::MAX);
     let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
     let all = || state.tables.values().flat_map(|table| table.extents.values());
-    let used = all().map(|extent| extent.meta.slots);
+    let used = all().map(|extent| (extent.meta.slots, extent.meta.len));
     let opened = find(&**disk, dir).and_then(|folders| {
         SpaceManager::open(disk.clone(), folders, u64::from(slot_bytes), u64::MAX / 2, used)
     });

@@ -191,7 +191,7 @@ impl TieredEngine {
             folders,
             settings.slot_bytes as u64,
             settings.file_bytes,
-            used.map(|extent| extent.meta.slots),
+            used.map(|extent| (extent.meta.slots, extent.meta.len)),
         )?);
         let balance = Arc::new(settings.cache_balancer());
         let rows = RowCache::new(balance, settings.row_cache_sample, settings.large_pages, &budget);

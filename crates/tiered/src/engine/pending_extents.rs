@@ -159,7 +159,8 @@ impl<'a> PendingExtents<'a> {
         // A long merge ends early if the engine has failed.
         self.inner.health.check()?;
         let space = &self.inner.space;
-        let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
+        let (count, bytes) = (built.meta.slots.count, built.bytes.len() as u64);
+        let slots = space.allocate_for(count, bytes, self.class).map_err(stopped)?;
         built.meta.slots = slots;
         let meta = built.meta.clone();
         let warm = self.warm.as_ref().filter(|warm| warm.takes(&built.slices));

@@ -47,7 +47,7 @@ impl Offline {
             folders,
             u64::from(slot_bytes),
             u64::MAX / 2,
-            extents.map(|extent| extent.meta.slots),
+            extents.map(|extent| (extent.meta.slots, extent.meta.len)),
         )?;
         let recent = StatsSnapshot::read(&**disk, dir);
         Ok(Some(Offline { state, slot_bytes, space: Arc::new(space), recent }))

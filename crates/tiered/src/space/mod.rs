@@ -11,7 +11,9 @@
 //! SPACE-1 to SPACE-3 are in `folders`.
 //!
 //! - **SPACE-4.** The file system has allocated the space of a slot that is handed out, so a write
-//!   to it does not meet a full disk.
+//!   to it does not meet a full disk. On a full disk it has allocated only the bytes of the extent,
+//!   if they take at most half of its slots. Otherwise a flush that frees space would need a whole
+//!   slot first.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the other free slots goes back to the file system, wherever in a file they are. It is
 //!   allocated again before the slots are used.
@@ -29,7 +31,7 @@ mod slots;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -57,8 +59,26 @@ struct SpaceState {
     /// Free slots below this address may have space although the map says that they have none
     /// (SPACE-6).
     unknown: SlotAddress,
+    /// Slots, used or free, that may have only a part of their space (SPACE-4).
+    parts: BTreeSet<SlotAddress>,
     /// The last number that a new file was given, also if the file could not be made.
     last: u32,
+}
+
+impl SpaceState {
+    /// Takes consecutive free slots of these files. Returns whether they have all their space.
+    fn take(&mut self, count: u32, of: impl Fn(&OpenedFile) -> bool) -> Option<(SlotRun, bool)> {
+        let (run, backed) = self.map.allocate(count, |file| of(&self.files[&file]))?;
+        let mut is_part = false;
+        for slot in run.first..run.end() {
+            is_part |= self.parts.remove(&(run.file, slot));
+        }
+        Some((run, backed && !is_part))
+    }
+
+    fn note_part(&mut self, run: SlotRun) {
+        self.parts.extend((run.first..run.end()).map(|slot| (run.file, slot)));
+    }
 }
 
 /// A data file, and its folder.
@@ -114,23 +134,31 @@ fn file_name(number: u32) -> String {
     format!("{number:06}.data")
 }
 
+/// Whether an extent takes at most half of its slots, so that on a full disk it gets only its own
+/// bytes (SPACE-4).
+fn is_part(bytes: u64, slots: u32, slot_bytes: u64) -> bool {
+    bytes <= u64::from(slots) * slot_bytes / 2
+}
+
 fn parse_name(name: &str) -> Option<u32> {
     name.strip_suffix(".data")?.parse().ok()
 }
 
 impl SpaceManager {
-    /// Opens the data files of folders. `used` are the slots that the manifest refers to.
+    /// Opens the data files of folders. `used` are the slots that the manifest refers to, with the
+    /// bytes of their extents.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         folders: Vec<Folder>,
         slot_bytes: u64,
         file_bytes: u64,
-        used: impl Iterator<Item = SlotRun>,
+        used: impl Iterator<Item = (SlotRun, u64)>,
     ) -> Result<SpaceManager> {
         let mut state = SpaceState {
             map: SlotMap::default(),
             files: BTreeMap::new(),
             unknown: PAST_ALL,
+            parts: BTreeSet::new(),
             last: 0,
         };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
@@ -152,9 +180,12 @@ impl SpaceManager {
                     .insert(number, OpenedFile { file: DataFile::new(file, *class), folder });
             }
         }
-        for run in used {
+        for (run, bytes) in used {
             let dir = folders[0].dir.display();
             state.map.mark(run).map_err(|error| error.context(dir))?;
+            if is_part(bytes, run.count, slot_bytes) {
+                state.note_part(run);
+            }
         }
         let file_slots = (file_bytes / slot_bytes).max(1) as u32;
         let grow_slots = file_slots.div_ceil(32).clamp(1, 16);
@@ -204,11 +235,21 @@ impl SpaceManager {
     /// Allocates consecutive slots on a device of a class, and grows or adds a file if none has
     /// them. If that device is full, uses the next slower one with room, or a faster one.
     pub(crate) fn allocate(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
+        self.allocate_for(count, u64::from(count) * self.slot_bytes, class)
+    }
+
+    /// As [`SpaceManager::allocate`], for an extent of this many bytes.
+    pub(crate) fn allocate_for(
+        &self,
+        count: u32,
+        bytes: u64,
+        class: DeviceClass,
+    ) -> Result<SlotRun> {
         let mut full = None;
         for (tried, class) in
             class.stand_ins().filter(|&class| self.class_for(class) == class).enumerate()
         {
-            match self.allocate_on(count, class) {
+            match self.allocate_bytes_on(count, bytes, class) {
                 Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
                 taken => {
                     if taken.is_ok() && tried > 0 {
@@ -226,51 +267,71 @@ impl SpaceManager {
     /// # Errors
     /// [`ErrorKind::DiskFull`], also if there is no such device.
     pub(crate) fn allocate_on(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
+        self.allocate_bytes_on(count, u64::from(count) * self.slot_bytes, class)
+    }
+
+    fn allocate_bytes_on(&self, count: u32, bytes: u64, class: DeviceClass) -> Result<SlotRun> {
         let takes = |folder: &Folder| folder.class == class && !folder.leaving;
         let Some(folder) = self.folders.iter().position(takes) else {
             return Err(Error::new(ErrorKind::DiskFull, format!("there is no device {class}")));
         };
         self.taken.fetch_add(1, Ordering::Relaxed);
-        let free = || {
-            let SpaceState { map, files, .. } = &mut *self.state.lock();
-            map.allocate(count, |file| files[&file].folder == folder)
-        };
+        let free = || self.state.lock().take(count, |file| file.folder == folder);
         if let Some(found) = free() {
-            return self.back(found);
+            return self.back(found, bytes);
         }
         let _growing = self.growing.lock();
+        let is_full = |grown: &Result<()>| {
+            grown.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull)
+        };
         loop {
             if let Some(found) = free() {
-                return self.back(found);
+                return self.back(found, bytes);
             }
-            // A full disk may still have room for the requested slots.
-            match self.grow(folder, count, self.grow_slots.max(count)) {
-                Err(error) if error.kind() == ErrorKind::DiskFull && count < self.grow_slots => {
-                    self.grow(folder, count, count)?;
-                }
-                grown => grown?,
+            let mut grown = self.grow(folder, count, self.grow_slots.max(count), true);
+            if is_full(&grown) && count < self.grow_slots {
+                // A full disk may still have room for the requested slots.
+                grown = self.grow(folder, count, count, true);
             }
+            if is_full(&grown) && is_part(bytes, count, self.slot_bytes) {
+                grown = self.grow(folder, count, count, false);
+            }
+            grown?;
         }
     }
 
-    /// Makes sure that allocated slots have their space (SPACE-4).
-    fn back(&self, (run, backed): (SlotRun, bool)) -> Result<SlotRun> {
-        if !backed {
-            let (file, offset) = self.locate(run)?;
-            let taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
-            taken.inspect_err(|_| {
-                // Some of them may have had space before, or have it now.
-                let mut state = self.state.lock();
-                state.map.release(run, false);
-                state.unknown = PAST_ALL;
-            })?;
+    /// Makes sure that allocated slots have their space, or on a full disk that of their extent's
+    /// bytes (SPACE-4).
+    fn back(&self, (run, backed): (SlotRun, bool), bytes: u64) -> Result<SlotRun> {
+        if backed {
+            return Ok(run);
         }
+        let (file, offset) = self.locate(run)?;
+        let mut taken = file.allocate(offset, u64::from(run.count) * self.slot_bytes);
+        let is_full = taken.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+        if is_full && is_part(bytes, run.count, self.slot_bytes) {
+            taken = file.allocate(offset, bytes);
+            if taken.is_ok() {
+                self.state.lock().note_part(run);
+            }
+        }
+        taken.inspect_err(|_| {
+            // Some of them may have had space before, or have it now.
+            let mut state = self.state.lock();
+            state.map.release(run, false);
+            state.unknown = PAST_ALL;
+        })?;
         Ok(run)
     }
 
     /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing`
     /// is locked while the device works, so readers and threads that free slots do not wait for it.
-    fn grow(&self, folder: usize, count: u32, step: u32) -> Result<()> {
+    /// The slots have their space if `backed`.
+    fn grow(&self, folder: usize, count: u32, step: u32, backed: bool) -> Result<()> {
+        let extend = |file: &DataFile, from: u32, to: u32| {
+            let (from, to) = (u64::from(from) * self.slot_bytes, u64::from(to) * self.slot_bytes);
+            if backed { file.allocate(from, to - from) } else { file.set_len(to) }
+        };
         let last = {
             let state = self.state.lock();
             let mut files = state.map.files();
@@ -282,10 +343,9 @@ impl SpaceManager {
         match last {
             Some((number, slots, file)) => {
                 let grown = (slots + step).min(self.file_slots);
-                let more = u64::from(grown - slots) * self.slot_bytes;
-                file.allocate(u64::from(slots) * self.slot_bytes, more)?;
+                extend(&file, slots, grown)?;
                 file.sync()?;
-                self.state.lock().map.resize(number, grown, true);
+                self.state.lock().map.resize(number, grown, backed);
             }
             None => {
                 // Unique over all folders: a number identifies a file. A file that could not be
@@ -299,8 +359,7 @@ impl SpaceManager {
                 let Folder { dir, class, .. } = &self.folders[folder];
                 let path = dir.join(file_name(number));
                 let file = DataFile::new(self.disk.open(&path, OpenMode::Create)?, *class);
-                let filled = file
-                    .allocate(0, u64::from(step) * self.slot_bytes)
+                let filled = extend(&file, 0, step)
                     .and_then(|()| file.sync())
                     .and_then(|()| self.disk.sync_dir(dir).map_err(|error| stopped(&error)));
                 if let Err(error) = filled {
@@ -310,7 +369,7 @@ impl SpaceManager {
                 }
                 let mut state = self.state.lock();
                 state.files.insert(number, OpenedFile { file, folder });
-                state.map.resize(number, step, true);
+                state.map.resize(number, step, backed);
             }
         }
         Ok(())
