@@ -117,8 +117,8 @@ macro_rules! actions {
 }
 
 actions! {
-    Short Ping Point Pipelined Part Long Sleep Endless Commit Begin End Row Lock Unlock KillQuery Kill
-    Quit HalfClose Drop Pause Await AwaitAll
+    Short Ping Point Pipelined Part Long Sleep Endless Commit Begin End Row Lock Unlock KillQuery
+    Kill Quit HalfClose Drop Pause Await AwaitAll
 }
 
 use Action::*;

@@ -30,8 +30,8 @@
 //!   files may record a lower CSN until [`Engine::record_persisted`], and an engine opens with the
 //!   recorded CSN. [`Engine::recorded`] is at most the CSN that the files record durably, and at
 //!   least the one that they recorded when [`Engine::persisted`] last rose by a write to them.
-//!   Recovery of a database begins after the least of its engines' CSNs, so an engine
-//!   may be given commits at or below its own again (E3).
+//!   Recovery of a database begins after the least of its engines' CSNs, so an engine may be given
+//!   commits at or below its own again (E3).
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
 //! - **E8 (failure).** `install` does not fail: [`Engine::admit`] has granted what it needs. A
 //!   background failure leaves all installed versions readable from memory, stops `persisted` from

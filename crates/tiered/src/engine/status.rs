@@ -162,7 +162,8 @@ fn work_metrics(counts: &EngineFigures, tables: &TableSet, context: &ReadContext
         ),
         counter(
             "tiered_hidden_bytes_total",
-            "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges dropped unread.",
+            "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges \
+             dropped unread.",
             counts.hidden_bytes,
         ),
         gauge(
