@@ -1,7 +1,7 @@
 """More shapes of statements: long lists, set operations in subqueries, collations, tests beside keys, three tables, dates that move,
 aggregates that are not allowed, and changes with expressions over several rows. Each is made from a `Statements`."""
 
-from expressions import ANY, NUMBER, TEXT, TIME, TYPES, Expressions, Node, kind_of
+from expressions import NUMBER, TYPES, Node, kind_of
 
 COLLATIONS = ["utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci"]
 UNITS = ["SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DAY_HOUR", "YEAR_MONTH"]
@@ -155,7 +155,7 @@ def refused(s):
         f"SELECT DISTINCT id{name} % 2 AS k FROM {name} ORDER BY {x}",
         f"SELECT id{name} FROM {name} ORDER BY 3",
         f"SELECT id{name}, id{name} FROM {name} UNION SELECT 1",
-        f"SELECT (SELECT 1, 2)",
+        "SELECT (SELECT 1, 2)",
         f"SELECT (SELECT id{name} FROM {name})",
         f"SELECT {name}.nope FROM {name}", f"SELECT nope.{x} FROM {name}", f"SELECT id{name} FROM {name}, {name}", f"SELECT id{name} FROM {name} p, {name} q",
         f"SELECT * FROM {name} p JOIN {name} q USING (nope)", f"SELECT COUNT(*) AS n FROM {name} GROUP BY n",
@@ -201,7 +201,7 @@ def self_change(s):
         lambda: Node(f"UPDATE a JOIN (SELECT MIN(ida) AS m FROM a) d ON ida > d.m SET {number} = d.m WHERE ida % 2"),
         lambda: Node(f"UPDATE a p, b q SET p.{number} = 1, q.idb = q.idb + 200 WHERE p.ida = q.idb AND q.idb < 4"),
         lambda: Node("DELETE p, q FROM a p JOIN a q ON q.ida = p.ida + 2 WHERE p.ida % 5 = 1"),
-        lambda: Node(f"DELETE FROM a WHERE ida IN (SELECT m FROM (SELECT MAX(ida) AS m FROM a) d)"),
+        lambda: Node("DELETE FROM a WHERE ida IN (SELECT m FROM (SELECT MAX(ida) AS m FROM a) d)"),
         lambda: Node("DELETE a FROM a JOIN (SELECT idb FROM b UNION SELECT 3) u ON u.idb = ida WHERE ida < 6"),
     ])()
 

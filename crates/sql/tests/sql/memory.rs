@@ -198,12 +198,17 @@ fn value_memory_1_values_of_functions_that_do_not_fit_fail_alone() {
     assert_eq!(run(&mut session, "SELECT id FROM t").unwrap(), ["2"]);
 }
 
+/// Inserts rows with the keys from 1 on.
+fn insert(session: &mut Session, rows: usize) {
+    let rows: Vec<String> = (1..=rows).map(|id| format!("({id})")).collect();
+    run(session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+}
+
 /// What a row's expressions held is given back before the next row.
 #[test]
 fn value_memory_2_and_3_rows_one_after_another_need_the_memory_of_one() {
     let (_instance, mut session, budget) = session();
-    let rows: Vec<String> = (1..=40).map(|id| format!("({id})")).collect();
-    run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    insert(&mut session, 40);
     run(&mut session, "CREATE TABLE v (id INT PRIMARY KEY, l INT, s TEXT)").unwrap();
     let held = budget.used_for(Use::Connections);
     let long = "REPEAT('x', 2000000 + id)";
@@ -242,8 +247,7 @@ fn value_memory_2_and_3_rows_one_after_another_need_the_memory_of_one() {
 #[test]
 fn groups_are_charged_for_the_large_values_that_they_keep() {
     let (_instance, mut session, budget) = session();
-    let rows: Vec<String> = (1..=200).map(|id| format!("({id})")).collect();
-    run(&mut session, &format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    insert(&mut session, 200);
     run(&mut session, "SET group_concat_max_len = 100000000").unwrap();
     let held = budget.used_for(Use::Connections);
     for sql in [

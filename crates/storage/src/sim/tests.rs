@@ -22,13 +22,19 @@ fn create(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn File> {
     file
 }
 
+/// Creates a file, and makes its bytes and its name durable.
+fn create_durable(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn File> {
+    let file = create(disk, path, bytes);
+    file.sync().unwrap();
+    disk.sync_dir(Path::new("/d")).unwrap();
+    file
+}
+
 #[test]
 fn disk_2_what_is_synced_survives_every_crash() {
     for seed in 0..50 {
         let disk = disk(seed);
-        let file = create(&disk, "/d/f", &[1; 5000]);
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("/d")).unwrap();
+        let file = create_durable(&disk, "/d/f", &[1; 5000]);
         disk.crash();
         assert_eq!(file.read_at(0, &mut [0]).unwrap_err().kind(), ErrorKind::Io);
         disk.restart();
@@ -42,9 +48,7 @@ fn disk_3_unsynced_sectors_survive_alone_and_whole() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
         let disk = disk(seed);
-        let file = create(&disk, "/d/f", &[1; 1536]);
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("/d")).unwrap();
+        let file = create_durable(&disk, "/d/f", &[1; 1536]);
         file.write_at(0, &[2; 1536]).unwrap();
         disk.crash();
         disk.restart();
@@ -173,9 +177,7 @@ fn disk_3_a_length_grows_in_part_and_what_is_beyond_it_is_zero() {
     let mut lengths = BTreeSet::new();
     for seed in 0..100 {
         let disk = disk(seed);
-        let file = create(&disk, "/d/f", &[1; 1000]);
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("/d")).unwrap();
+        let file = create_durable(&disk, "/d/f", &[1; 1000]);
         file.write_at(1000, &[2; 4000]).unwrap();
         disk.crash();
         disk.restart();
@@ -195,9 +197,7 @@ fn disk_5_a_failed_sync_keeps_some_sectors_and_hides_which() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..60 {
         let disk = disk(seed);
-        let file = create(&disk, "/d/f", &[1; 1024]);
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("/d")).unwrap();
+        let file = create_durable(&disk, "/d/f", &[1; 1024]);
         file.write_at(0, &[2; 1024]).unwrap();
         disk.fail_syncs();
         file.sync().unwrap_err();
@@ -311,9 +311,7 @@ fn a_sync_that_lies_makes_nothing_durable_for_certain() {
         let mut outcomes = BTreeSet::new();
         for seed in 0..60 {
             let disk = disk(seed);
-            let file = create(&disk, "/d/f", &[1; 1024]);
-            file.sync().unwrap();
-            disk.sync_dir(Path::new("/d")).unwrap();
+            let file = create_durable(&disk, "/d/f", &[1; 1024]);
             disk.disturb_syncs(SyncFault::Lie, 1);
             file.write_and_sync(0, &[2; 512]).unwrap();
             file.write_at(512, &[2; 512]).unwrap();
@@ -343,9 +341,7 @@ fn a_sync_that_lies_can_leave_stale_pages() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..60 {
         let disk = disk(seed);
-        let file = create(&disk, "/d/f", &[1; 512]);
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("/d")).unwrap();
+        let file = create_durable(&disk, "/d/f", &[1; 512]);
         disk.disturb_syncs(SyncFault::Stale, 1);
         file.write_and_sync(0, &[2; 512]).unwrap();
         disk.calm_syncs();

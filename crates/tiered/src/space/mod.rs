@@ -69,11 +69,11 @@ impl SpaceState {
     /// Takes consecutive free slots of these files. Returns whether they have all their space.
     fn take(&mut self, count: u32, of: impl Fn(&OpenedFile) -> bool) -> Option<(SlotRun, bool)> {
         let (run, backed) = self.map.allocate(count, |file| of(&self.files[&file]))?;
-        let mut is_part = false;
+        let mut lacks_some = false;
         for slot in run.first..run.end() {
-            is_part |= self.parts.remove(&(run.file, slot));
+            lacks_some |= self.parts.remove(&(run.file, slot));
         }
-        Some((run, backed && !is_part))
+        Some((run, backed && !lacks_some))
     }
 
     fn note_part(&mut self, run: SlotRun) {
