@@ -5,8 +5,8 @@
 //! is conservative: a statement that it does not know has no shape and is parsed.
 //!
 //! The pass leaves out a literal only where a parameter would mean the same: after a comparison,
-//! BETWEEN, LIKE or LIMIT, in a list after IN, and in a row of VALUES if the literal is the whole
-//! value. All other literals stay in the shape, such as those of a select list, which name its
+//! BETWEEN, LIKE or LIMIT, after a `+` or `-` between two values, in a list after IN, and in a row of
+//! VALUES if the literal is the whole value. All other literals stay in the shape, such as those of a select list, which name its
 //! columns.
 //!
 //! If VALUES has several rows, the shape contains only the first. The other rows must have the same
@@ -210,15 +210,23 @@ impl<'s> Reader<'s> {
                 }
                 ShapeToken::Symbol(byte) => {
                     out.key.push(char::from(byte));
-                    self.before = if byte == b',' { Before::Item } else { Before::Other };
+                    self.before = match (byte, self.before) {
+                        (b',', _) => Before::Item,
+                        (b'+', Before::Value) => Before::Wants,
+                        _ => Before::Other,
+                    };
                 }
                 ShapeToken::Comparison => {
                     out.key.push_str(&self.sql[start..self.at]);
                     self.before = Before::Wants;
                 }
                 ShapeToken::Operator => {
-                    out.key.push_str(&self.sql[start..self.at]);
-                    self.before = Before::Other;
+                    let operator = &self.sql[start..self.at];
+                    out.key.push_str(operator);
+                    self.before = match (operator, self.before) {
+                        ("-", Before::Value) => Before::Wants,
+                        _ => Before::Other,
+                    };
                 }
             }
             if out.key.len() > TEXT_MAX {

@@ -35,8 +35,18 @@ fn literals_that_say_which_rows_are_taken_out() {
         ),
         (
             "UPDATE t SET k=k+1, c='\\n\\%' /* why */ WHERE t.limit = 4 -- end",
-            "UPDATE t SET k=k+1, c=? WHERE t.limit = ? ",
-            "Text(\"\\n\\\\%\") Int(4)",
+            "UPDATE t SET k=k+?, c=? WHERE t.limit = ? ",
+            "Int(1) Text(\"\\n\\\\%\") Int(4)",
+        ),
+        (
+            "UPDATE t SET a=a-7, b = b - -1.5, c = -2 + c, d = +3, e = e*2 + 4, f = - 5 WHERE g -8>9",
+            "UPDATE t SET a=a-?, b = b - ?, c = ? + c, d = +3, e = e*2 + ?, f = - 5 WHERE g -?>?",
+            "Int(7) Decimal(Decimal { digits: -15, scale: 1 }) Int(-2) Int(4) Int(8) Int(9)",
+        ),
+        (
+            "SELECT a + 1 FROM t WHERE b IN (c + 2, 3) GROUP BY a + 4 HAVING a + 5 > 6",
+            "SELECT a + 1 FROM t WHERE b IN (c + ?, ?) GROUP BY a + 4 HAVING a + 5 > 6",
+            "Int(2) Int(3)",
         ),
         (
             "DELETE FROM t WHERE id=-9223372036854775808;",
