@@ -17,6 +17,7 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
     settings.settle_after = std::time::Duration::from_secs(25);
     settings.compaction_order = vec![CompactionKind::SelfMajor];
     settings.background_threads = false;
+    settings.log_segment_bytes = 2 << 20;
     let shown = settings.shown();
     let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut root = instance.session("root", "localhost", 1);

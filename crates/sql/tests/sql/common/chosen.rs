@@ -9,6 +9,11 @@ pub(crate) fn some_of<T>(cases: impl IntoIterator<Item = T>, stride: usize) -> V
     cases.into_iter().skip(commit_seed() as usize % stride).step_by(stride).collect()
 }
 
+/// How many random cases a test runs: one in `stride`, or all if there are several rounds.
+pub(crate) fn some_random(cases: u64, stride: u64) -> u64 {
+    if rounds() > 1 { cases } else { cases / stride }
+}
+
 pub(crate) fn rounds() -> u64 {
     let rounds = std::env::var("SPILLWAY_ROUNDS").ok();
     rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(1)

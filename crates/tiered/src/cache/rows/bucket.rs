@@ -157,6 +157,10 @@ impl Bucket {
 
 impl Drop for Bucket {
     fn drop(&mut self) {
+        // Nearly all buckets of a database that was used little.
+        if self.is_empty() {
+            return;
+        }
         let mut held = self.lock();
         for at in 0..WAYS {
             if let Some(gone) = held.take(at) {
