@@ -134,7 +134,8 @@ fn run(what: What) -> Result<(), String> {
             let lru = RocksStores::new(Way::Pipelined);
             let hyper = RocksStores { hyper_clock: true, ..lru.clone() };
             let small = RocksStores { block_kib: 4, ..hyper.clone() };
-            args.run(&[&spillway, &lru, &hyper, &small])
+            let rows = RocksStores { row_cache: true, ..lru.clone() };
+            args.run(&[&spillway, &lru, &hyper, &small, &rows])
         }
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])

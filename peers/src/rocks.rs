@@ -44,6 +44,8 @@ pub struct RocksStores {
     pub for_reads: bool,
     /// Whether its block cache is a HyperClockCache, which takes no lock on hits, and not an LRU.
     pub hyper_clock: bool,
+    /// Whether half of the memory for blocks is a cache of rows instead.
+    pub row_cache: bool,
     /// KiB of a block: 16 as Spillway's, or 4 as it comes, which reads less at once and takes four times the index beside its memory.
     pub block_kib: usize,
 }
@@ -58,6 +60,7 @@ impl RocksStores {
             direct: false,
             for_reads: false,
             hyper_clock: false,
+            row_cache: false,
             block_kib: 16,
         }
     }
@@ -67,13 +70,17 @@ impl RocksStores {
         let mut blocks = BlockBasedOptions::default();
         blocks.set_block_size(self.block_kib << 10);
         blocks.set_bloom_filter(10.0, false);
-        let cache_bytes = if self.for_reads { memory_bytes } else { memory_bytes / 2 };
+        let all_bytes = if self.for_reads { memory_bytes } else { memory_bytes / 2 };
+        let cache_bytes = if self.row_cache { all_bytes / 2 } else { all_bytes };
         blocks.set_block_cache(&match self.hyper_clock {
             true => Cache::new_hyper_clock_cache(cache_bytes, self.block_kib << 10),
             false => Cache::new_lru_cache(cache_bytes),
         });
         blocks.set_data_block_index_type(rocksdb::DataBlockIndexType::BinaryAndHash);
         let mut options = Options::default();
+        if self.row_cache {
+            options.set_row_cache(&Cache::new_lru_cache(all_bytes - cache_bytes));
+        }
         options.create_if_missing(true);
         options.set_block_based_table_factory(&blocks);
         options.set_compression_type(DBCompressionType::None);
@@ -111,7 +118,8 @@ impl Stores for RocksStores {
         let blocks =
             if self.block_kib == 16 { String::new() } else { format!(" {}k", self.block_kib) };
         let cache = if self.hyper_clock { " hyper" } else { "" };
-        format!("{way}{data}{cache}{blocks}")
+        let rows = if self.row_cache { " rows" } else { "" };
+        format!("{way}{data}{cache}{rows}{blocks}")
     }
 
     fn settings(&self) -> String {
@@ -135,9 +143,10 @@ impl Stores for RocksStores {
         };
         let kib = self.block_kib;
         let kind = if self.hyper_clock { "HyperClockCache" } else { "block cache" };
+        let rows = if self.row_cache { " (half of it a row cache)" } else { "" };
         format!(
-            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, {kind} of {cache}, {kib} KiB blocks, \
-             Bloom filters of 10 bits, no compression, max_background_jobs 4"
+            "{own}{data}allow_concurrent_memtable_write, 4 write buffers of memory/16, \
+             {kind} of {cache}{rows}, {kib} KiB blocks, Bloom filters of 10 bits, no compression, max_background_jobs 4"
         )
     }
 

@@ -7,7 +7,7 @@ use rocksdb::{
     BottommostLevelCompaction, CompactOptions, DB, IteratorMode, Options, SstFileWriter,
     WriteBatch, WriteOptions,
 };
-use spillway_bench::compaction::{Put, Rows, RunsStore, RunsStores, CompactionWork};
+use spillway_bench::compaction::{CompactionWork, Put, Rows, RunsStore, RunsStores};
 
 use crate::rocks::{RocksStores, Way};
 
