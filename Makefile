@@ -39,8 +39,8 @@ lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, 
 tidy: ## Check how code and pages are written: layers, lengths, labels, phrases, links (docs/testing.md)
 	cargo xtask tidy
 
-unit: setup ## Run the workspace's tests
-	cargo test --workspace --quiet
+unit: setup ## Run the workspace's tests, several test programs at a time
+	cargo xtask test
 
 clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tools against a server
 	@scripts/setup clients

@@ -1,8 +1,10 @@
-//! Tasks of the workspace: `cargo xtask tidy` checks the form of the code and the pages.
+//! Tasks of the workspace: `cargo xtask tidy` checks the form of the code and the pages, `cargo
+//! xtask test` runs the tests.
 //!
 //! - `tidy` runs the checks and compares the number of violations with `allowed.txt`. With
 //!   `--write` it lowers the numbers in `allowed.txt` to those that the checks find; with
 //!   `--allow-more` it may also raise them.
+//! - `test` builds the workspace's tests and runs several test programs at a time.
 //! - `graph CRATE` prints the import graph of a crate's top-level modules as DOT.
 //! - `order CRATE` prints the crate's modules in an order for `layers.txt`.
 //! - `cycles CRATE` prints the imports that tie files of a crate into cycles.
@@ -13,6 +15,7 @@ mod graph;
 mod lexer;
 mod repo;
 mod syntax;
+mod test_programs;
 
 use std::process::ExitCode;
 
@@ -22,6 +25,7 @@ use repo::Repo;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy [--write [--allow-more]]   check how code and pages are written
+       cargo xtask test                            the workspace's tests, several programs at a time
        cargo xtask graph CRATE                     the imports between its modules, as DOT
        cargo xtask order CRATE                     an order of its modules, for layers.txt
        cargo xtask cycles CRATE                    the imports that tie its files into cycles";
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(None),
         ["tidy", "--write"] => tidy(Some(false)),
         ["tidy", "--write", "--allow-more"] => tidy(Some(true)),
+        ["test"] => test_programs::run(&repo::root()),
         ["graph", name] => show(name, |graph| graph.dot()),
         ["order", name] => show(name, order),
         ["cycles", name] => show(name, |graph| graph.cycles()),
