@@ -5,9 +5,9 @@
 //! is conservative: a statement that it does not know has no shape and is parsed.
 //!
 //! The pass leaves out a literal only where a parameter would mean the same: after a comparison,
-//! BETWEEN, LIKE or LIMIT, after a `+` or `-` between two values, in a list after IN, and in a row of
-//! VALUES if the literal is the whole value. All other literals stay in the shape, such as those of a select list, which name its
-//! columns.
+//! BETWEEN, LIKE or LIMIT, after a `+` or `-` between two values, in a list after IN, and in a row
+//! of VALUES if the literal is the whole value. All other literals stay in the shape, such as those
+//! of a select list, which name its columns.
 //!
 //! If VALUES has several rows, the shape contains only the first. The other rows must have the same
 //! form. They are parsed one at a time while the statement runs ([`ValuesRows`]).
