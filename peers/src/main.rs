@@ -134,8 +134,7 @@ fn run(what: What) -> Result<(), String> {
             let lru = RocksStores::new(Way::Pipelined);
             let hyper = RocksStores { hyper_clock: true, ..lru.clone() };
             let small = RocksStores { block_kib: 4, ..hyper.clone() };
-            let rows = RocksStores { row_cache: true, ..lru.clone() };
-            args.run(&[&spillway, &lru, &hyper, &small, &rows])
+            args.run(&[&spillway, &lru, &hyper, &small, &lru.clone().with_row_cache()])
         }
         What::Wave(args) => {
             args.run(&[&spillway, &counted(Way::Pipelined), &counted(Way::Unordered)])

@@ -65,6 +65,11 @@ impl RocksStores {
         }
     }
 
+    /// With half of the memory for blocks as a cache of rows.
+    pub fn with_row_cache(self) -> RocksStores {
+        RocksStores { row_cache: true, ..self }
+    }
+
     /// What both kinds of database are opened with.
     pub fn options(&self, memory_bytes: usize) -> Options {
         let mut blocks = BlockBasedOptions::default();
