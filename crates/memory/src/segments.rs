@@ -320,6 +320,16 @@ impl Segments {
         })
     }
 
+    /// Bytes of the kept segments, and of the live records in them.
+    pub(crate) fn kept_bytes(&self) -> (u64, u64) {
+        let (mut bytes, mut live) = (0, 0);
+        for (segment, len) in self.kept() {
+            bytes += len;
+            live += segment.live();
+        }
+        (bytes, live)
+    }
+
     /// Whether a checkpoint may have places in a segment.
     pub(crate) fn was_alive_in(&self, segment: &Segment, checkpoint: u64) -> bool {
         segment.live() > 0 || segment.died_in.load(Ordering::Acquire) >= checkpoint

@@ -6,6 +6,7 @@ use spillway_base::{Csn, Result, thread};
 use spillway_storage::plog::kept_file_name;
 use spillway_storage::{File, OpenMode};
 
+use super::checkpoint::CheckpointFiles;
 use super::inner::{Inner, MemoryEngine};
 use super::recover::compacted_name;
 use crate::manifest::{INDEX, Manifest, NAME, PAGES, ROWS, file_name};
@@ -80,14 +81,14 @@ impl MemoryEngine {
         let manifest = self.0.checkpoints.last();
         pin.csn = manifest.csn;
         if manifest.number > 0 {
-            pin.files = self.0.files_of(&manifest)?;
+            pin.files = self.0.checkpoint_files().pinned_files(&manifest)?;
         }
         Ok(pin)
     }
 }
 
-impl Inner {
-    fn files_of(&self, manifest: &Manifest) -> Result<Vec<PinnedFile>> {
+impl CheckpointFiles<'_> {
+    fn pinned_files(&self, manifest: &Manifest) -> Result<Vec<PinnedFile>> {
         let mut files = Vec::new();
         let own = |name: String| {
             let file = self.disk.open(&self.dir.join(&name), OpenMode::Read)?;

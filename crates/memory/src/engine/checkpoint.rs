@@ -13,7 +13,7 @@
 //! CSN. The entries of these rows are empty in the checkpoint, and the opening omits their keys.
 
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,14 +21,18 @@ use spillway_base::clock::{self, Clock};
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, Direction, ErrorKind, Result, thread};
 use spillway_reclaim::epochs::Pin;
+use spillway_storage::Disk;
 
-use super::inner::Inner;
+use super::checkpoints::Checkpoints;
+use super::inner::{Counts, Inner};
+use super::table_set::TableSet;
 use crate::index::Entries;
 use crate::index_file::{IndexFile, IndexWriter};
 use crate::manifest::{INDEX, Manifest, PAGES, PageFile, TableFiles, file_name};
 use crate::pins::Pinned;
 use crate::rows::PAGE_ENTRIES;
-use crate::segments::Home;
+use crate::segments::{Home, Segments};
+use crate::store::Store;
 use crate::stream::Writer;
 use crate::table::Table;
 use crate::version::Content;
@@ -57,10 +61,6 @@ struct CheckpointSnapshot {
 type Taken = Vec<(Arc<Table>, Vec<u64>)>;
 
 impl Inner {
-    pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
-        self.dir.join(file_name(number, kind))
-    }
-
     /// The snapshot of the next checkpoint: it is stable, and the places of all commits up to it
     /// are known. `None` if the thread that reports the places takes too long.
     fn checkpoint_snapshot(&self) -> Option<CheckpointSnapshot> {
@@ -69,7 +69,7 @@ impl Inner {
         let pins = [held, self.pins.pin(csn)];
         let snapshot = CheckpointSnapshot { csn, watermark, _pins: pins };
         for _ in 0..PLACING_TRIES {
-            if self.is_placed(csn) {
+            if self.unplaced.is_placed(csn, &self.store) {
                 return Some(snapshot);
             }
             thread::blocking(|| Clock::system().sleep(PLACING_NAP));
@@ -80,7 +80,7 @@ impl Inner {
     /// Writes a checkpoint of the stable state (MEMORY-3).
     pub(super) fn checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
-        self.health()?;
+        self.health.check()?;
         let Some(snapshot) = self.checkpoint_snapshot() else { return Ok(()) };
         let csn = snapshot.csn;
         if csn <= last.csn && self.segments.bytes_waiting() == 0 {
@@ -89,8 +89,9 @@ impl Inner {
         let first_file = self.checkpoints.files.load(Ordering::Relaxed);
         let mut taken = Taken::default();
         // The checkpoint needs the whole indexes (LOADING-3).
-        let loaded = self.load_all();
-        let outcome = loaded.and_then(|()| self.write_checkpoint(&last, &snapshot, &mut taken));
+        let loaded = self.keys().load_all(&self.tables);
+        let outcome = loaded
+            .and_then(|()| self.checkpoint_files().write_checkpoint(&last, &snapshot, &mut taken));
         match outcome {
             Ok(manifest) => {
                 self.segments.end_checkpoint(manifest.number);
@@ -105,16 +106,33 @@ impl Inner {
                     pages.into_iter().for_each(|page| table.rows.mark_again(page));
                 }
                 if error.kind() == ErrorKind::DiskFull {
-                    self.remove_unfinished(first_file);
+                    self.checkpoint_files().remove_unfinished(first_file);
                 } else {
-                    self.fail(&error);
+                    self.health.fail(&error);
                 }
                 return Err(error);
             }
         }
         let manifest = last.clone();
         drop(last);
-        self.remove_files(&manifest)
+        self.checkpoint_files().remove_files(&manifest)
+    }
+}
+
+/// The parts of the engine that the files of checkpoints need.
+pub(super) struct CheckpointFiles<'e> {
+    pub(super) disk: &'e dyn Disk,
+    pub(super) dir: &'e Path,
+    pub(super) store: &'e Store,
+    pub(super) segments: &'e Segments,
+    pub(super) tables: &'e TableSet,
+    pub(super) checkpoints: &'e Checkpoints,
+    pub(super) counts: &'e Counts,
+}
+
+impl CheckpointFiles<'_> {
+    fn path_of(&self, number: u64, kind: &str) -> PathBuf {
+        self.dir.join(file_name(number, kind))
     }
 
     /// Returns the space of a checkpoint that met a full disk.
@@ -125,9 +143,9 @@ impl Inner {
                 let _ = self.disk.remove(&self.path_of(number, kind));
             }
         }
-        Manifest::remove_unfinished(&*self.disk, &self.dir);
+        Manifest::remove_unfinished(self.disk, self.dir);
         // The file system may free the space only once the names are gone for good.
-        let _ = self.disk.sync_dir(&self.dir);
+        let _ = self.disk.sync_dir(self.dir);
     }
 
     fn write_checkpoint(
@@ -152,8 +170,8 @@ impl Inner {
         let named = self.segments.iter().filter(|(_, segment)| segment.home() != Home::Released);
         manifest.segments = named.map(|(handle, segment)| (handle, segment.origin)).collect();
         manifest.files = self.checkpoints.files.load(Ordering::Relaxed);
-        self.disk.sync_dir(&self.dir)?;
-        let bytes = manifest.write(&*self.disk, &self.dir)?;
+        self.disk.sync_dir(self.dir)?;
+        let bytes = manifest.write(self.disk, self.dir)?;
         self.counts.checkpoint_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(manifest)
     }
@@ -218,7 +236,7 @@ impl Inner {
             if file.is_none() {
                 let number = self.checkpoints.next_file();
                 let path = self.path_of(number, PAGES);
-                file = Some((number, Writer::create(&*self.disk, &path, number)?));
+                file = Some((number, Writer::create(self.disk, &path, number)?));
             }
             let (_, writer) = file.as_mut().expect("it was created");
             writer.put(|out| {
@@ -233,54 +251,23 @@ impl Inner {
         Ok(Some(PageFile { number, pages: written }))
     }
 
-    /// The entries of a page as a snapshot sees them ([`Inner::entry_at`]). Also returns whether
+    /// The entries of a page as a snapshot sees them ([`entry_at`]). Also returns whether
     /// the next checkpoint must write the page again.
     fn page_at(&self, table: &Table, page: u64, at: &CheckpointSnapshot) -> (Vec<Word>, bool) {
         let (pin, mut again) = (self.store.pin(), false);
         let begin = page * PAGE_ENTRIES;
         let words = (begin..begin + PAGE_ENTRIES).map(|slot| {
-            let (word, newer) = self.entry_at(table, slot, at.csn, at.watermark, &pin);
+            let (word, newer) = entry_at(self.store, table, slot, at.csn, at.watermark, &pin);
             again |= newer;
             word
         });
         (words.collect(), again)
     }
 
-    /// An entry as the snapshot at `csn` sees it. The lock bit marks a deletion; a deletion up to
-    /// `watermark` is left out. Also returns whether the entry has a newer version or is a
-    /// deletion.
-    pub(super) fn entry_at(
-        &self,
-        table: &Table,
-        slot: u64,
-        csn: Csn,
-        watermark: Csn,
-        pin: &Pin<'_>,
-    ) -> (Word, bool) {
-        let mut newer = false;
-        let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
-        while let Target::Version(at) = word.target() {
-            let version = self.store.version(at, pin);
-            if version.csn() > csn {
-                newer = true;
-                word = version.next();
-                continue;
-            }
-            newer |= version.is_deletion();
-            word = match (version.content(), version.place()) {
-                (Content::Deleted(_), _) if version.csn() <= watermark => Word::EMPTY,
-                (Content::Deleted(_), Ok(place)) => Word::place(place).locked(),
-                (_, Ok(place)) => Word::place(place),
-                (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
-            };
-        }
-        (word, newer)
-    }
-
     fn write_index(&self, table: &Table) -> Result<IndexFile> {
         let number = self.checkpoints.next_file();
         let path = self.path_of(number, INDEX);
-        let mut writer = IndexWriter::create(&*self.disk, &path, number)?;
+        let mut writer = IndexWriter::create(self.disk, &path, number)?;
         let (mut entries, mut last) = (Entries::default(), None::<Vec<u8>>);
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -314,7 +301,7 @@ impl Inner {
         }
         let mut named: Vec<u64> = manifest.file_numbers().collect();
         named.sort_unstable();
-        for name in self.disk.list(&self.dir)? {
+        for name in self.disk.list(self.dir)? {
             let Some((number, kind)) = name.split_once('.') else { continue };
             let Ok(number) = u64::from_str_radix(number, 16) else { continue };
             let of_checkpoint = matches!(kind, PAGES | INDEX);
@@ -325,4 +312,35 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// An entry as the snapshot at `csn` sees it. The lock bit marks a deletion; a deletion up to
+/// `watermark` is left out. Also returns whether the entry has a newer version or is a
+/// deletion.
+pub(super) fn entry_at(
+    store: &Store,
+    table: &Table,
+    slot: u64,
+    csn: Csn,
+    watermark: Csn,
+    pin: &Pin<'_>,
+) -> (Word, bool) {
+    let mut newer = false;
+    let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+    while let Target::Version(at) = word.target() {
+        let version = store.version(at, pin);
+        if version.csn() > csn {
+            newer = true;
+            word = version.next();
+            continue;
+        }
+        newer |= version.is_deletion();
+        word = match (version.content(), version.place()) {
+            (Content::Deleted(_), _) if version.csn() <= watermark => Word::EMPTY,
+            (Content::Deleted(_), Ok(place)) => Word::place(place).locked(),
+            (_, Ok(place)) => Word::place(place),
+            (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
+        };
+    }
+    (word, newer)
 }

@@ -1,4 +1,10 @@
-//! The checkpoints of an engine: the last one, and whether another is requested.
+//! The checkpoints of an engine: the last one, and what the next one has to include.
+//!
+//! - **CHECKPOINTS-1 (persistent).** A commit up to [`Checkpoints::persisted`] survives without the
+//!   log: the last durable checkpoint includes it, or it changed no table of the engine.
+//! - **CHECKPOINTS-2 (one).** One checkpoint is written at a time. Readers of the last one do not
+//!   wait for it, except for [`Checkpoints::last`].
+//! - **CHECKPOINTS-3 (numbers).** A number of a file is given once, also if the checkpoint fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +15,7 @@ use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::manifest::Manifest;
+use crate::pins::Pins;
 
 /// The checkpoints of an engine.
 pub(super) struct Checkpoints {
@@ -25,6 +32,8 @@ pub(super) struct Checkpoints {
     pub(super) files: AtomicU64,
     /// The newest commit that a requested checkpoint must include.
     pub(super) requested: AtomicU64,
+    /// The newest commit that was installed or replayed.
+    newest: AtomicU64,
 }
 
 impl Checkpoints {
@@ -34,6 +43,7 @@ impl Checkpoints {
             opened_at: last.csn,
             files: AtomicU64::new(last.files),
             requested: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
             shown: Mutex::new((last.number > 0).then(|| (Arc::new(last.clone()), None))),
             last: Mutex::new(last),
         }
@@ -41,6 +51,26 @@ impl Checkpoints {
 
     pub(super) fn recorded(&self) -> Csn {
         Csn(self.recorded.load(Ordering::Acquire))
+    }
+
+    /// Notes a commit that changes a table of the engine, before the change.
+    pub(super) fn note_commit(&self, csn: Csn) {
+        self.newest.fetch_max(csn.0, Ordering::SeqCst);
+    }
+
+    /// Whether there were commits since the last checkpoint.
+    pub(super) fn lacks_commits(&self) -> bool {
+        Csn(self.newest.load(Ordering::SeqCst)) > self.recorded()
+    }
+
+    /// Commits up to this CSN survive without the log (E6): the commits of the last checkpoint or,
+    /// if nothing was installed since, all stable commits (CHECKPOINTS-1).
+    pub(super) fn persisted(&self, pins: &Pins) -> Csn {
+        // Read before `newest`: a stable commit is installed, so `newest` includes it.
+        let stable = pins.stable();
+        let recorded = self.recorded();
+        let newest = Csn(self.newest.load(Ordering::SeqCst));
+        if newest <= recorded { recorded.max(stable) } else { recorded }
     }
 
     pub(super) fn opened_at(&self) -> Csn {

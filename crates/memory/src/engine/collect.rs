@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use spillway_base::sync::atomic::Ordering;
 use spillway_reclaim::epochs::stripe;
 
 use super::collector::{Item, SHARDS};
-use super::inner::Inner;
+use super::install::RowWriter;
 use crate::chain::{Chain, Garbage};
 use crate::rid::Rid;
 use crate::store::Retired;
@@ -17,11 +16,7 @@ use crate::table::Table;
 use crate::version::Content;
 use crate::version::{Target, Word};
 
-/// The most rows and versions from which the bytes of garbage are estimated.
-const SAMPLED: usize = 1024;
-const WALKED_MAX: usize = 1 << 16;
-
-impl Inner {
+impl RowWriter<'_> {
     /// Collects up to `most` rows that this thread queued.
     pub(super) fn collect_some(&self, most: usize) {
         let mut items = Vec::new();
@@ -70,7 +65,7 @@ impl Inner {
         let mut retired = Vec::new();
         let mut entry = table.rows.lock(rid.slot());
         let mut chain =
-            Chain { store: &self.store, segments: &self.segments, entry: &mut entry, pin: &pin };
+            Chain { store: self.store, segments: self.segments, entry: &mut entry, pin: &pin };
         let garbage = chain.trim(self.pins.watermark(), &mut retired);
         if garbage == Garbage::Row
             && let Target::Version(at) = chain.entry.word().target()
@@ -92,66 +87,39 @@ impl Inner {
         }
         drop(entry);
         if !retired.is_empty() {
-            self.counts.collected.fetch_add(retired.len() as u64, Ordering::Relaxed);
+            self.collector.count(retired.len());
             self.store.retire(retired);
         }
         garbage
     }
 
-    /// Bytes of memory of the versions that wait to be collected: older versions and deletions.
-    /// Estimated from a sample if more than [`SAMPLED`] rows wait.
-    pub(super) fn uncollected_bytes(&self) -> u64 {
-        let mut sample = Vec::new();
-        self.collector.sample(SAMPLED, |item| sample.push((item.table.clone(), item.rid)));
-        let (mut rows, mut bytes, mut walked) = (0, 0, 0);
+    /// Removes all rows of a table that no snapshot sees any more. `false` if some cannot be
+    /// removed yet.
+    pub(super) fn empty_table(&self, table: &Arc<Table>) -> bool {
         let pin = self.store.pin();
-        for (table, rid) in &sample {
-            let Some(entry) = table.rows.entry(rid.slot()) else { continue };
-            let mut word = entry.load();
-            let mut newest = true;
+        let (mut whole, mut retired) = (true, Vec::new());
+        for slot in 0..table.rows.end() {
+            let mut entry = table.rows.lock(slot);
+            let mut word = entry.word();
+            let mut placed = true;
             while let Target::Version(at) = word.target() {
-                let version = self.store.version(at, &pin);
-                if !newest || version.is_deletion() {
-                    bytes += version.bytes() as u64;
-                }
-                (word, newest) = (version.next(), false);
-                walked += 1;
+                placed &= self.store.version(at, &pin).place().is_ok();
+                word = self.store.version(at, &pin).next();
             }
-            rows += 1;
-            if walked > WALKED_MAX {
-                break;
+            if !placed {
+                whole = false;
+                continue;
             }
-        }
-        let waiting = self.collector.len().max(rows) as u64;
-        bytes * waiting / (rows as u64).max(1)
-    }
-
-    /// Removes the rows and versions that deleted ranges hide from all snapshots, and then the
-    /// ranges (E10). Returns whether there were any.
-    pub(super) fn fold_ranges(&self) -> bool {
-        let mut any = false;
-        let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
-        for table in tables.iter().filter(|table| table.has_ranges()) {
-            for range in table.ranges().iter() {
-                if range.csn <= self.pins.watermark() && self.fold_range(table, range) {
-                    table.forget_range(range);
-                    any = true;
-                }
+            let first = entry.word();
+            if first == Word::EMPTY {
+                continue;
             }
+            entry.set(Word::EMPTY);
+            let (store, segments) = (self.store, self.segments);
+            let chain = Chain { store, segments, entry: &mut entry, pin: &pin };
+            chain.retire_from(first, &mut retired);
         }
-        any
-    }
-
-    /// Removes tables that no snapshot sees. Returns whether there were any.
-    pub(super) fn drop_tables(&self) -> bool {
-        let watermark = self.pins.watermark();
-        let gone = |table: &&Arc<Table>| table.dropped() <= watermark;
-        let gone: Vec<Arc<Table>> = self.tables.load().values().filter(gone).cloned().collect();
-        let mut any = false;
-        for table in gone.iter().filter(|table| self.empty_table(table)) {
-            self.change_tables(|tables| _ = tables.remove(&table.id));
-            any = true;
-        }
-        any
+        self.store.retire(retired);
+        whole
     }
 }

@@ -8,10 +8,13 @@ use spillway_base::Csn;
 use spillway_base::lock::Mutex;
 #[cfg(loom)]
 use spillway_base::modelled::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_reclaim::epochs::stripe;
 
 use crate::rid::Rid;
+use crate::store::Store;
 use crate::table::Table;
+use crate::version::Target;
 
 pub(super) const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
@@ -23,25 +26,43 @@ pub(super) struct Item {
     pub(super) until: Csn,
 }
 
+/// The most rows and versions from which the bytes of garbage are estimated.
+const SAMPLED: usize = 1024;
+const WALKED_MAX: usize = 1 << 16;
+
 /// The queue, in shards.
-pub(super) struct Collector(Box<[Mutex<VecDeque<Item>>]>);
+pub(super) struct Collector {
+    shards: Box<[Mutex<VecDeque<Item>>]>,
+    /// Versions and rows that were collected in the background.
+    collected: AtomicU64,
+}
 
 impl Collector {
     pub(super) fn new() -> Collector {
-        Collector((0..SHARDS).map(|_| Mutex::default()).collect())
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Collector { shards, collected: AtomicU64::new(0) }
+    }
+
+    /// Counts versions and rows that were collected.
+    pub(super) fn count(&self, collected: usize) {
+        self.collected.fetch_add(collected as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn collected(&self) -> u64 {
+        self.collected.load(Ordering::Relaxed)
     }
 
     pub(super) fn push(&self, item: Item) {
-        self.0[stripe() % SHARDS].lock().push_back(item);
+        self.shards[stripe() % SHARDS].lock().push_back(item);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
     /// Calls `see` for up to `most` rows, spread evenly over each shard.
-    pub(super) fn sample(&self, most: usize, mut see: impl FnMut(&Item)) {
-        for shard in &self.0 {
+    fn sample(&self, most: usize, mut see: impl FnMut(&Item)) {
+        for shard in &self.shards {
             let items = shard.lock();
             let step = (items.len() * SHARDS).div_ceil(most).max(1);
             items.iter().step_by(step).for_each(&mut see);
@@ -50,9 +71,37 @@ impl Collector {
 
     /// Takes rows that can be collected from the front of a shard.
     pub(super) fn take(&self, shard: usize, watermark: Csn, most: usize, out: &mut Vec<Item>) {
-        let mut items = self.0[shard].lock();
+        let mut items = self.shards[shard].lock();
         while out.len() < most && items.front().is_some_and(|item| item.until <= watermark) {
             out.extend(items.pop_front());
         }
+    }
+
+    /// Bytes of memory of the versions that wait to be collected: older versions and deletions.
+    /// Estimated from a sample if more than [`SAMPLED`] rows wait.
+    pub(super) fn uncollected_bytes(&self, store: &Store) -> u64 {
+        let mut sample = Vec::new();
+        self.sample(SAMPLED, |item| sample.push((item.table.clone(), item.rid)));
+        let (mut rows, mut bytes, mut walked) = (0, 0, 0);
+        let pin = store.pin();
+        for (table, rid) in &sample {
+            let Some(entry) = table.rows.entry(rid.slot()) else { continue };
+            let mut word = entry.load();
+            let mut newest = true;
+            while let Target::Version(at) = word.target() {
+                let version = store.version(at, &pin);
+                if !newest || version.is_deletion() {
+                    bytes += version.bytes() as u64;
+                }
+                (word, newest) = (version.next(), false);
+                walked += 1;
+            }
+            rows += 1;
+            if walked > WALKED_MAX {
+                break;
+            }
+        }
+        let waiting = self.len().max(rows) as u64;
+        bytes * waiting / (rows as u64).max(1)
     }
 }

@@ -18,11 +18,15 @@ use std::sync::Arc;
 use spillway_base::batch::read_row_record;
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Error, ErrorKind, Result, thread};
-use spillway_storage::OpenMode;
+use spillway_storage::{Disk, OpenMode};
 
-use super::inner::Inner;
+use super::checkpoints::Checkpoints;
+use super::inner::{Counts, MemorySettings};
 use super::recover::compacted_name;
-use crate::segments::{Home, Origin, Segment};
+use super::table_set::TableSet;
+use crate::pins::Pins;
+use crate::segments::{Home, Origin, Segment, Segments};
+use crate::store::Store;
 use crate::table::Table;
 use crate::version::{Place, Target, Word, class_bytes};
 
@@ -40,7 +44,20 @@ struct Live {
     slot: u64,
 }
 
-impl Inner {
+/// The parts of the engine that log compaction needs.
+pub(super) struct LogCompaction<'e> {
+    pub(super) settings: &'e MemorySettings,
+    pub(super) disk: &'e dyn Disk,
+    pub(super) dir: &'e Path,
+    pub(super) store: &'e Store,
+    pub(super) segments: &'e Segments,
+    pub(super) pins: &'e Pins,
+    pub(super) tables: &'e TableSet,
+    pub(super) checkpoints: &'e Checkpoints,
+    pub(super) counts: &'e Counts,
+}
+
+impl LogCompaction<'_> {
     /// Compacts some kept segments if kept segments take too much space. Returns whether it did.
     pub(super) fn compact(&self) -> Result<bool> {
         let victims = self.victims();
@@ -49,7 +66,7 @@ impl Inner {
         }
         let copied: u64 =
             victims.iter().filter_map(|one| self.segments.get(*one)).map(Segment::live).sum();
-        if self.disk.available(&self.dir)? < copied {
+        if self.disk.available(self.dir)? < copied {
             return Err(Error::new(ErrorKind::DiskFull, "the disk has no room for log compaction"));
         }
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
@@ -72,17 +89,12 @@ impl Inner {
         Ok(true)
     }
 
-    /// The bytes that kept segments with `live` live bytes may take.
-    pub(super) fn space_allowed(&self, live: u64) -> u64 {
-        (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest
-    }
-
     /// The segments to compact: those with the smallest live shares, until the rest takes no more
     /// than it may. A damaged segment keeps its unreadable records, so compacting it again would
     /// free nothing.
     fn victims(&self) -> Vec<u32> {
-        let (bytes, live) = self.kept_bytes();
-        let mut past = bytes.saturating_sub(self.space_allowed(live));
+        let (bytes, live) = self.segments.kept_bytes();
+        let mut past = bytes.saturating_sub(self.settings.space_allowed(live));
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
             if let Home::Kept(len) = segment.home() {
@@ -150,7 +162,7 @@ impl Inner {
         let copied = self.copy_into(&path, number, live);
         let (mut moved, end) = copied.inspect_err(|_| {
             // An opening removes the file if this fails.
-            let _ = self.disk.remove(&path).and_then(|()| self.disk.sync_dir(&self.dir));
+            let _ = self.disk.remove(&path).and_then(|()| self.disk.sync_dir(self.dir));
         })?;
         let handle = self.segments.handle(Origin::Compacted { number });
         moved.iter_mut().flatten().for_each(|place| place.handle = handle);
@@ -160,8 +172,8 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Writes the file of [`Inner::copy`]. Returns the places, whose handles are not set yet, and
-    /// the file's length.
+    /// Writes the file of [`LogCompaction::copy`]. Returns the places, whose handles are not set
+    /// yet, and the file's length.
     fn copy_into(
         &self,
         path: &Path,
@@ -213,7 +225,7 @@ impl Inner {
         }
         thread::blocking(|| file.write_at(written, &out))?;
         thread::blocking(|| file.sync())?;
-        self.disk.sync_dir(&self.dir)?;
+        self.disk.sync_dir(self.dir)?;
         Ok((moved, end))
     }
 

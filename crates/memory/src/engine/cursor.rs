@@ -20,8 +20,8 @@ use spillway_reclaim::epochs::Pin;
 
 use super::inner::Inner;
 use super::load::KeyScan;
-use super::prefetch::{Ahead, KEYS_AHEAD};
-use super::read::Seen;
+use super::prefetch::KEYS_AHEAD;
+use super::read::{Seen, see};
 use crate::index::Entries;
 use crate::log_reads::RowKey;
 use crate::pins::Pinned;
@@ -129,7 +129,7 @@ impl MemoryCursor {
         while done < count && self.buffer.len() < BYTES {
             let (key, rid) = (entries.key(done), entries.rid(done));
             done += 1;
-            match engine.see(&self.table, rid, self.snapshot, &pin) {
+            match see(&engine.store, &self.table, rid, self.snapshot, &pin) {
                 Seen::Value(csn, value) => self.push(key, csn, value),
                 Seen::Deleted(_) | Seen::Nothing => {}
                 Seen::Place(place) if self.push_held(key, place) => {}
@@ -147,9 +147,9 @@ impl MemoryCursor {
                     let read = pin.outside(|| {
                         if lacking.len() > 1 {
                             let table = self.table.clone();
-                            Ahead::new(&engine, table, &lacking, self.snapshot).of_scan().all();
+                            engine.ahead().of(table, &lacking, self.snapshot).of_scan().all();
                         }
-                        engine.get(&self.table, key, self.snapshot, access, &mut value)
+                        engine.reader().get(&self.table, key, self.snapshot, access, &mut value)
                     });
                     match read {
                         Ok(found) => {
@@ -193,7 +193,7 @@ impl MemoryCursor {
         };
         let (direction, most) = (self.direction, self.most);
         let scan = KeyScan { from, until, direction, most, access };
-        self.engine.collect_keys(&self.table, scan, entries, pin)
+        self.engine.keys().collect_keys(&self.table, scan, entries, pin)
     }
 
     /// The keys of evicted rows to read in parallel, among the entries from `from` on. Empty if the
@@ -211,7 +211,7 @@ impl MemoryCursor {
         }
         let mut room = self.engine.log.held_max() as u64 / 2;
         for at in from..entries.len() {
-            let seen = self.engine.see(&self.table, entries.rid(at), self.snapshot, pin);
+            let seen = see(&self.engine.store, &self.table, entries.rid(at), self.snapshot, pin);
             if let Seen::Place(place) = seen {
                 let bytes = class_bytes(place.class);
                 if bytes > room || keys.len() == self.at_once {
@@ -246,7 +246,7 @@ impl MemoryCursor {
         for (number, place) in self.from_log.drain(..) {
             let row = &self.rows[number];
             let (key, value) = (&self.buffer[row.key.clone()], &self.buffer[row.value.clone()]);
-            if self.engine.bring_back(&self.table, key, place, row.csn, value) {
+            if self.engine.reader().bring_back(&self.table, key, place, row.csn, value) {
                 self.engine.log.forget(place);
             }
         }

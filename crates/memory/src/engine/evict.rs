@@ -8,15 +8,17 @@
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-use spillway_base::budget::{GiveWay, Worth};
-use spillway_base::sync::atomic::Ordering;
+use spillway_base::budget::{Budget, GiveWay, Worth};
 use spillway_base::{Csn, EngineKind, TableId, thread};
 use spillway_reclaim::epochs::Pin;
 
-use super::inner::{Inner, Tables};
+use super::evictor::Evictor;
+use super::inner::Inner;
+use super::table_set::{TableSet, Tables};
+use crate::pins::Pins;
 use crate::rows::LockedRow;
 use crate::slab::PAGE_BYTES;
-use crate::store::Retired;
+use crate::store::{Retired, Store};
 use crate::version::{Content, Fields, Version};
 use crate::version::{Target, Word};
 
@@ -39,7 +41,7 @@ impl GiveWay for Giver {
     }
 
     fn give_way(&self, bytes: usize) -> usize {
-        self.0.upgrade().map_or(0, |inner| inner.evict(bytes))
+        self.0.upgrade().map_or(0, |inner| inner.eviction().evict(bytes))
     }
 
     fn keep_pledge(&self) {
@@ -60,13 +62,21 @@ struct Candidate<'t> {
     version: NonNull<Version>,
 }
 
-impl Inner {
-    /// Whether there is room to load a row from the log into memory.
-    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        let limit = self.budget.limit();
-        self.budget.used() + bytes + PAGE_BYTES < limit - limit / ROOM_SHARE
-    }
+/// Whether there is room to load a row from the log into memory.
+pub(super) fn has_room_for(budget: &Budget, bytes: usize) -> bool {
+    let limit = budget.limit();
+    budget.used() + bytes + PAGE_BYTES < limit - limit / ROOM_SHARE
+}
 
+/// The parts of the engine that eviction needs.
+pub(super) struct Eviction<'e> {
+    pub(super) store: &'e Store,
+    pub(super) pins: &'e Pins,
+    pub(super) tables: &'e TableSet,
+    pub(super) evictor: &'e Evictor,
+}
+
+impl Eviction<'_> {
     /// Evicts rows of about this many bytes. Returns the number of bytes that become free once
     /// their readers have left.
     pub(super) fn evict(&self, bytes: usize) -> usize {
@@ -124,7 +134,7 @@ impl Inner {
                 retired.push(Retired::Version(at));
             }
         }
-        self.counts.evicted.fetch_add(retired.len() as u64, Ordering::Relaxed);
+        self.evictor.count(retired.len());
         self.store.retire(retired);
         found
     }
@@ -167,7 +177,7 @@ impl Inner {
             found += version.bytes();
             retired.push(Retired::Version(at));
         }
-        self.counts.evicted.fetch_add(retired.len() as u64, Ordering::Relaxed);
+        self.evictor.count(retired.len());
         self.store.retire(retired);
         found
     }

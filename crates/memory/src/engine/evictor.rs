@@ -1,10 +1,27 @@
 //! The state of eviction.
+//!
+//! - **EVICTOR-1 (one at a time).** One thread at a time evicts: it holds the lock of the hand. A
+//!   second one would visit the same pages.
 
 use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
 
-/// The position of the CLOCK hand.
+/// The position of the CLOCK hand, and what was evicted.
 #[derive(Default)]
 pub(super) struct Evictor {
     /// The next page. The lock is held while a thread evicts.
     pub(super) hand: Mutex<usize>,
+    /// Rows that left memory.
+    evicted: AtomicU64,
+}
+
+impl Evictor {
+    /// Counts rows that left memory or moved.
+    pub(super) fn count(&self, evicted: usize) {
+        self.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
 }

@@ -1,28 +1,34 @@
-//! The state of the engine. Each part of the state has its own file.
+//! The parts of an engine, and those of them that each operation needs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use spillway_base::budget::Budget;
-use spillway_base::lock::Mutex;
-use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
+use spillway_base::sync::atomic::AtomicU64;
 use spillway_storage::async_reads::{AsyncReadSettings, AsyncReads};
 use spillway_storage::{Disk, IdleQueues};
 
+use super::checkpoint::CheckpointFiles;
 use super::checkpoints::Checkpoints;
 use super::collector::Collector;
+use super::compact::LogCompaction;
+use super::evict::Eviction;
 use super::evictor::Evictor;
+use super::health::Health;
+use super::install::{Installer, RowWriter};
+use super::load::KeyLoader;
+use super::page_collapse::PageCollapse;
+use super::prefetch::ReadAhead;
+use super::read::RowReader;
+use super::recover::Opening;
+use super::removal::Removal;
+use super::table_set::TableSet;
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
-use crate::index::{Index, NodeMemory};
 use crate::log_reads::{LogReads, RowRead};
 use crate::pins::Pins;
 use crate::segments::Segments;
 use crate::store::Store;
-use crate::table::Table;
 
 /// The engine's settings.
 #[derive(Clone, Debug)]
@@ -61,13 +67,16 @@ impl Default for MemorySettings {
     }
 }
 
-pub(super) type Tables = FxHashMap<TableId, Arc<Table>>;
+impl MemorySettings {
+    /// The bytes that kept segments with `live` live bytes may take.
+    pub(super) fn space_allowed(&self, live: u64) -> u64 {
+        (live as f64 * self.space_max) as u64 + self.space_rest
+    }
+}
 
-/// Counts since the opening.
+/// Counts of the background work since the opening.
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) evicted: AtomicU64,
-    pub(super) collected: AtomicU64,
     pub(super) checkpoints: AtomicU64,
     pub(super) checkpoint_bytes: AtomicU64,
     pub(super) compacted_bytes: AtomicU64,
@@ -81,8 +90,6 @@ pub(super) struct Inner {
     pub(super) dir: PathBuf,
     pub(super) budget: Budget,
     pub(super) store: Store,
-    /// The allocator of the indexes.
-    pub(super) nodes: Arc<NodeMemory>,
     pub(super) segments: Arc<Segments>,
     pub(super) log: Arc<LogReads>,
     /// Reads that waiting statements have begun.
@@ -90,20 +97,14 @@ pub(super) struct Inner {
     /// I/O queues for callers that read several rows at once.
     pub(super) idle_queues: IdleQueues,
     pub(super) pins: Arc<Pins>,
-    pub(super) tables: ArcSwap<Tables>,
-    /// Held while the set of tables changes.
-    pub(super) changing: Mutex<()>,
+    pub(super) tables: TableSet,
     pub(super) unplaced: UnplacedCommits,
     pub(super) collector: Collector,
     pub(super) evictor: Evictor,
-    /// Held while the engine writes places into versions.
-    pub(super) placing: Mutex<()>,
-    /// The newest commit that was installed.
-    pub(super) newest: AtomicU64,
     pub(super) checkpoints: Checkpoints,
     pub(super) work: Work,
-    pub(super) failed: AtomicBool,
-    pub(super) failure: Mutex<Option<Error>>,
+    pub(super) page_collapse: PageCollapse,
+    pub(super) health: Health,
     pub(super) counts: Counts,
 }
 
@@ -111,49 +112,68 @@ pub(super) struct Inner {
 #[derive(Clone)]
 pub struct MemoryEngine(pub(super) Arc<Inner>);
 
+/// The parts that each operation needs.
 impl Inner {
-    /// The table, if it exists at this snapshot.
-    pub(super) fn table_at(&self, id: TableId, snapshot: Csn) -> Result<Arc<Table>> {
-        let tables = self.tables.load();
-        let table = tables.get(&id).filter(|table| table.exists_at(snapshot));
-        table.cloned().ok_or_else(|| missing(id, snapshot))
+    #[inline]
+    pub(super) fn rows(&self) -> RowWriter<'_> {
+        let Inner { store, segments, pins, collector, .. } = self;
+        RowWriter { store, segments, pins, collector }
     }
 
-    /// Changes the set of tables.
-    pub(super) fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
-        let _changing = self.changing.lock();
-        let mut tables = Tables::clone(&self.tables.load());
-        change(&mut tables);
-        self.tables.store(Arc::new(tables));
+    #[inline]
+    pub(super) fn keys(&self) -> KeyLoader<'_> {
+        KeyLoader { rows: self.rows(), health: &self.health }
     }
 
-    pub(super) fn fail(&self, error: &Error) {
-        self.failure.lock().get_or_insert_with(|| error.clone());
-        self.failed.store(true, Ordering::Release);
+    #[inline]
+    pub(super) fn reader(&self) -> RowReader<'_> {
+        RowReader { keys: self.keys(), log: &self.log, budget: &self.budget }
     }
 
-    pub(super) fn health(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
-            return Ok(());
+    #[inline]
+    pub(super) fn ahead(&self) -> ReadAhead<'_> {
+        ReadAhead { reader: self.reader(), queues: &self.idle_queues, disk: &*self.disk }
+    }
+
+    #[inline]
+    pub(super) fn installer(&self) -> Installer<'_> {
+        let Inner { tables, checkpoints, unplaced, .. } = self;
+        Installer { keys: self.keys(), tables, checkpoints, unplaced }
+    }
+
+    pub(super) fn eviction(&self) -> Eviction<'_> {
+        let Inner { store, pins, tables, evictor, .. } = self;
+        Eviction { store, pins, tables, evictor }
+    }
+
+    pub(super) fn removal(&self) -> Removal<'_> {
+        Removal { rows: self.rows(), tables: &self.tables, log: &self.log }
+    }
+
+    pub(super) fn checkpoint_files(&self) -> CheckpointFiles<'_> {
+        let Inner { dir, store, segments, tables, checkpoints, counts, .. } = self;
+        let disk = &*self.disk;
+        CheckpointFiles { disk, dir, store, segments, tables, checkpoints, counts }
+    }
+
+    pub(super) fn log_compaction(&self) -> LogCompaction<'_> {
+        let Inner { settings, dir, store, segments, pins, tables, checkpoints, counts, .. } = self;
+        LogCompaction {
+            settings,
+            disk: &*self.disk,
+            dir,
+            store,
+            segments,
+            pins,
+            tables,
+            checkpoints,
+            counts,
         }
-        self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
-    pub(super) fn new_index(&self) -> Index {
-        Index::new(self.store.epochs.clone(), self.nodes.clone())
+    pub(super) fn opening(&self) -> Opening<'_> {
+        let Inner { settings, dir, budget, tables, checkpoints, .. } = self;
+        let (disk, keys) = (&*self.disk, self.keys());
+        Opening { settings, disk, dir, budget, keys, tables, checkpoints }
     }
-
-    /// Commits up to this CSN survive without the log (E6): the commits of the last checkpoint or,
-    /// if nothing was installed since, all stable commits.
-    pub(super) fn persisted(&self) -> Csn {
-        // Read before `newest`: a stable commit is installed, so `newest` includes it.
-        let stable = self.pins.stable();
-        let recorded = self.checkpoints.recorded();
-        let newest = Csn(self.newest.load(Ordering::SeqCst));
-        if newest <= recorded { recorded.max(stable) } else { recorded }
-    }
-}
-
-pub(super) fn missing(table: TableId, snapshot: Csn) -> Error {
-    Error::new(ErrorKind::NotFound, format!("{table:?} does not exist at {snapshot:?}"))
 }

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use spillway_base::sync::atomic::Ordering;
-
 use super::inner::{Inner, MemoryEngine};
 use crate::inspect::{
     MemoryFigures, MemoryInspection, MemoryTableInspection, SegmentHome, SegmentInspection,
     TableMemory, describe_checkpoint,
 };
-use crate::segments::Home;
+use crate::segments::{Home, Segments};
+use crate::store::Store;
 use crate::table::Table;
 use crate::version::{Target, Word};
 
@@ -52,101 +51,100 @@ impl Inner {
             .map(|table| MemoryTableInspection {
                 table: table.id,
                 keys: table.keys(),
-                memory: Some(self.table_memory(table)),
+                memory: Some(table_memory(&self.store, table)),
                 stored: stored.remove(&table.id),
             })
             .collect();
         tables.sort_by_key(|table| table.table);
         MemoryInspection {
             tables,
-            segments: self.inspect_segments(),
+            segments: inspect_segments(&self.segments),
             checkpoint,
             figures: Some(self.figures()),
             damage: Vec::new(),
         }
     }
 
-    fn inspect_segments(&self) -> Vec<SegmentInspection> {
-        let mut segments = Vec::new();
-        for (_, segment) in self.segments.iter() {
-            let live = segment.live();
-            let (home, bytes) = match segment.home() {
-                Home::Released => continue,
-                Home::Redo if live == 0 => continue,
-                Home::Redo => (SegmentHome::Log, None),
-                Home::Missing if live == 0 => continue,
-                Home::Missing => (SegmentHome::Missing, None),
-                // Its length is not known yet.
-                Home::Kept(0) => (SegmentHome::Kept, None),
-                Home::Kept(bytes) => (SegmentHome::Kept, Some(bytes)),
-            };
-            let found = SegmentInspection::new(segment.origin, home);
-            let found = SegmentInspection { bytes, live_bytes: Some(live), ..found };
-            segments.push((segment.origin, found));
-        }
-        segments.sort_unstable_by_key(|(origin, _)| *origin);
-        segments.into_iter().map(|(_, segment)| segment).collect()
-    }
-
-    fn table_memory(&self, table: &Arc<Table>) -> TableMemory {
-        let mut memory = TableMemory {
-            index_bytes: table.index.bytes() as u64,
-            array_bytes: table.rows.bytes() as u64,
-            deleted_ranges: table.ranges().len() as u64,
-            ..TableMemory::default()
-        };
-        let step = (table.keys() / SAMPLED).max(1);
-        let (mut sampled, mut bytes) = (0, 0);
-        for slot in 0..table.rows.end() {
-            let Some(entry) = table.rows.entry(slot) else { continue };
-            match entry.load().target() {
-                Target::Empty => {}
-                Target::Place(_) => memory.evicted_rows += 1,
-                Target::Version(_) => {
-                    if memory.rows.is_multiple_of(step) {
-                        bytes += self.chain_bytes(table, slot);
-                        sampled += 1;
-                    }
-                    memory.rows += 1;
-                }
-            }
-        }
-        memory.version_bytes =
-            (u128::from(bytes) * u128::from(memory.rows) / u128::from(sampled.max(1_u64))) as u64;
-        memory
-    }
-
-    /// Bytes of the versions of a row that are in memory.
-    fn chain_bytes(&self, table: &Table, slot: u64) -> u64 {
-        let pin = self.store.pin();
-        let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
-        let (mut bytes, mut walked) = (0, 0);
-        while let Target::Version(at) = word.target()
-            && walked < WALKED_MAX
-        {
-            let version = self.store.version(at, &pin);
-            bytes += version.bytes() as u64;
-            word = version.next();
-            walked += 1;
-        }
-        bytes
-    }
-
     fn figures(&self) -> MemoryFigures {
         let tables = self.tables.load();
-        let count = |count: &spillway_base::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         MemoryFigures {
             version_bytes: self.store.slabs.charged_bytes() as u64,
-            index_bytes: self.nodes.charged_bytes() as u64,
+            index_bytes: self.tables.nodes().charged_bytes() as u64,
             array_bytes: tables.values().map(|table| table.rows.bytes() as u64).sum(),
             // Read before `stable`, so that the watermark is not above it.
             watermark: self.pins.watermark(),
             stable: self.pins.stable(),
             uncollected_rows: self.collector.len() as u64,
-            uncollected_bytes: self.uncollected_bytes(),
+            uncollected_bytes: self.collector.uncollected_bytes(&self.store),
             unplaced_commits: self.unplaced.len() as u64,
-            evicted_total: count(&self.counts.evicted),
+            evicted_total: self.evictor.evicted(),
             log_reads_total: self.log.counts()[0],
         }
     }
+}
+
+fn inspect_segments(segments: &Segments) -> Vec<SegmentInspection> {
+    let mut inspected = Vec::new();
+    for (_, segment) in segments.iter() {
+        let live = segment.live();
+        let (home, bytes) = match segment.home() {
+            Home::Released => continue,
+            Home::Redo if live == 0 => continue,
+            Home::Redo => (SegmentHome::Log, None),
+            Home::Missing if live == 0 => continue,
+            Home::Missing => (SegmentHome::Missing, None),
+            // Its length is not known yet.
+            Home::Kept(0) => (SegmentHome::Kept, None),
+            Home::Kept(bytes) => (SegmentHome::Kept, Some(bytes)),
+        };
+        let found = SegmentInspection::new(segment.origin, home);
+        let found = SegmentInspection { bytes, live_bytes: Some(live), ..found };
+        inspected.push((segment.origin, found));
+    }
+    inspected.sort_unstable_by_key(|(origin, _)| *origin);
+    inspected.into_iter().map(|(_, segment)| segment).collect()
+}
+
+fn table_memory(store: &Store, table: &Arc<Table>) -> TableMemory {
+    let mut memory = TableMemory {
+        index_bytes: table.index.bytes() as u64,
+        array_bytes: table.rows.bytes() as u64,
+        deleted_ranges: table.ranges().len() as u64,
+        ..TableMemory::default()
+    };
+    let step = (table.keys() / SAMPLED).max(1);
+    let (mut sampled, mut bytes) = (0, 0);
+    for slot in 0..table.rows.end() {
+        let Some(entry) = table.rows.entry(slot) else { continue };
+        match entry.load().target() {
+            Target::Empty => {}
+            Target::Place(_) => memory.evicted_rows += 1,
+            Target::Version(_) => {
+                if memory.rows.is_multiple_of(step) {
+                    bytes += chain_bytes(store, table, slot);
+                    sampled += 1;
+                }
+                memory.rows += 1;
+            }
+        }
+    }
+    memory.version_bytes =
+        (u128::from(bytes) * u128::from(memory.rows) / u128::from(sampled.max(1_u64))) as u64;
+    memory
+}
+
+/// Bytes of the versions of a row that are in memory.
+fn chain_bytes(store: &Store, table: &Table, slot: u64) -> u64 {
+    let pin = store.pin();
+    let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+    let (mut bytes, mut walked) = (0, 0);
+    while let Target::Version(at) = word.target()
+        && walked < WALKED_MAX
+    {
+        let version = store.version(at, &pin);
+        bytes += version.bytes() as u64;
+        word = version.next();
+        walked += 1;
+    }
+    bytes
 }

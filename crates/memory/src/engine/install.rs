@@ -6,17 +6,19 @@ use std::sync::Arc;
 use spillway_base::batch::{Op, PlacedOp, WriteBatch};
 use spillway_base::engine::{Access, Replayed};
 use spillway_base::log_place::LogPlace;
-use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind};
 use spillway_reclaim::epochs::Pin;
 
-use super::collector::Item;
-use super::inner::Inner;
-use super::unplaced::Versions;
+use super::checkpoints::Checkpoints;
+use super::collector::{Collector, Item};
+use super::load::{KeyLoader, defer};
+use super::table_set::TableSet;
+use super::unplaced::{UnplacedCommits, Versions};
 use crate::chain::{Chain, Garbage};
 use crate::index_load::DeferredOp;
-use crate::segments::Origin;
-use crate::store::{Retired, VersionRef};
+use crate::pins::Pins;
+use crate::segments::{Origin, Segments};
+use crate::store::{Retired, Store, VersionRef};
 use crate::table::{DeletedRange, Table};
 use crate::version::{Content, Fields, InBatch, Version};
 use crate::version::{Place, Word, class_of};
@@ -30,15 +32,32 @@ const REFRESHES_EVERY: u64 = 32;
 /// One commit in this many thins the chains that it finds long.
 const THINS_EVERY: u64 = 16;
 
-impl Inner {
+/// The parts of the engine that change rows in memory.
+#[derive(Clone, Copy)]
+pub(super) struct RowWriter<'e> {
+    pub(super) store: &'e Store,
+    pub(super) segments: &'e Segments,
+    pub(super) pins: &'e Pins,
+    pub(super) collector: &'e Collector,
+}
+
+/// The parts of the engine that a commit needs.
+pub(super) struct Installer<'e> {
+    pub(super) keys: KeyLoader<'e>,
+    pub(super) tables: &'e TableSet,
+    pub(super) checkpoints: &'e Checkpoints,
+    pub(super) unplaced: &'e UnplacedCommits,
+}
+
+impl Installer<'_> {
     pub(super) fn install(&self, csn: Csn, batch: &WriteBatch) {
         // The checkpoint has the commit (E3).
         if csn <= self.checkpoints.opened_at() {
             return;
         }
-        self.newest.fetch_max(csn.0, Ordering::SeqCst);
+        self.checkpoints.note_commit(csn);
         if csn.0.is_multiple_of(REFRESHES_EVERY) {
-            self.pins.refresh();
+            self.keys.rows.pins.refresh();
         }
         let mut versions = Versions::new();
         let of_engine =
@@ -68,11 +87,7 @@ impl Inner {
                         });
                     }
                 }
-                Op::CreateTable(id) => self.change_tables(|tables| {
-                    tables.entry(id).or_insert_with(|| {
-                        Arc::new(Table::new(id, csn, self.new_index(), &self.budget))
-                    });
-                }),
+                Op::CreateTable(id) => self.tables.create(id, csn),
                 Op::DropTable(id) => {
                     if let Some(table) = self.tables.load().get(&id) {
                         table.drop_at(csn);
@@ -82,7 +97,7 @@ impl Inner {
         }
         self.unplaced.put(csn, versions);
         if csn.0.is_multiple_of(COLLECTS_EVERY) {
-            self.collect_some(COLLECTED_AT_ONCE);
+            self.keys.rows.collect_some(COLLECTED_AT_ONCE);
         }
     }
 
@@ -93,16 +108,16 @@ impl Inner {
             if write.csn <= opened_at || write.op.table().engine() != Some(EngineKind::Memory) {
                 continue;
             }
-            self.newest.fetch_max(write.csn.0, Ordering::SeqCst);
+            self.checkpoints.note_commit(write.csn);
             let LogPlace { lane, segment, offset } = write.place;
             let handle = match last {
                 Some((of, number, handle)) if (of, number) == (lane, segment) => handle,
-                _ => self.segments.handle(Origin::Log { lane, segment }),
+                _ => self.keys.rows.segments.handle(Origin::Log { lane, segment }),
             };
             last = Some((lane, segment, handle));
             let class = class_of(write.bytes as usize);
             let Ok(offset) = u32::try_from(offset) else {
-                self.fail(&too_large());
+                self.keys.health.fail(&too_large());
                 continue;
             };
             let place = Place { handle, offset, class };
@@ -112,10 +127,10 @@ impl Inner {
                 Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => continue,
             };
             if let Some(table) = self.tables.load().get(&id) {
-                self.segments.add_live(place);
+                self.keys.rows.segments.add_live(place);
                 let op = DeferredOp { key, csn: write.csn, place, deletes };
-                if !self.defer(table, &op) {
-                    self.replay_row(table, &op);
+                if !defer(table, &op) {
+                    self.keys.rows.replay_row(table, &op);
                 }
             }
         }
@@ -132,15 +147,50 @@ impl Inner {
         content: Content<'_>,
         unplaced: &mut Versions,
     ) {
-        match self.load_key(table, key, Access::Blocking) {
-            Ok(()) => self.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
+        let rows = &self.keys.rows;
+        match self.keys.load_key(table, key, Access::Blocking) {
+            Ok(()) => rows.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
             // The failed engine writes no more checkpoints, so none lacks the key. Reads of the key
             // return the error too.
-            Err(error) => self.fail(&error),
+            Err(error) => self.keys.health.fail(&error),
         }
     }
 
-    /// As [`Inner::put`], for a key whose block is loaded. If `place` is known, it is already
+    /// Writes the places of commits into their versions.
+    pub(super) fn place_commits(&self, commits: &[(Csn, LogPlace)]) {
+        let _placing = self.unplaced.lock_placing();
+        let RowWriter { store, segments, .. } = self.keys.rows;
+        let mut last: Option<(u32, u64, u32)> = None;
+        let pin = store.pin();
+        for &(csn, LogPlace { lane, segment, offset }) in commits {
+            let versions = self.unplaced.take(csn, &pin, store);
+            if versions.is_empty() {
+                continue;
+            }
+            let handle = match last {
+                Some((of, number, handle)) if (of, number) == (lane, segment) => handle,
+                _ => segments.handle(Origin::Log { lane, segment }),
+            };
+            last = Some((lane, segment, handle));
+            let Ok(begin) = u32::try_from(offset) else {
+                self.keys.health.fail(&too_large());
+                continue;
+            };
+            for VersionRef(at) in versions {
+                // It is still in its chain: it is not retired before its place is known (STORE-2).
+                let version = store.version(at, &pin);
+                if let Err(in_batch) = version.place() {
+                    let place = in_batch.at(handle, begin);
+                    segments.add_live(place);
+                    version.set_place(place);
+                }
+            }
+        }
+    }
+}
+
+impl RowWriter<'_> {
+    /// As [`Installer::put`], for a key whose block is loaded. If `place` is known, it is already
     /// counted as live.
     pub(super) fn put_loaded(
         &self,
@@ -170,12 +220,8 @@ impl Inner {
             }
             let new = make(rid.slot());
             let mut retired = Vec::new();
-            let mut chain = Chain {
-                store: &self.store,
-                segments: &self.segments,
-                entry: &mut entry,
-                pin: &pin,
-            };
+            let mut chain =
+                Chain { store: self.store, segments: self.segments, entry: &mut entry, pin: &pin };
             let had_garbage = chain.has_garbage();
             if let Some(same) = chain.put(new) {
                 self.take_over(same, &pin, unplaced.as_deref(), &mut retired);
@@ -210,6 +256,12 @@ impl Inner {
         if let Some(unplaced) = unplaced {
             unplaced.push(VersionRef(new));
         }
+    }
+
+    /// Applies an operation of the log's tail to a row whose block is loaded.
+    pub(super) fn replay_row(&self, table: &Arc<Table>, op: &DeferredOp<'_>) {
+        let content = if op.deletes { Content::Deleted(op.key) } else { Content::Absent };
+        self.put_loaded(table, op.key, op.csn, Ok(op.place), content, None);
     }
 
     /// Retires a version that another version of the same commit has replaced.
@@ -254,43 +306,6 @@ impl Inner {
             self.collector.push(Item { table: table.clone(), rid, until });
         }
         Some(new)
-    }
-
-    /// Whether the places of all commits up to a stable CSN are known.
-    pub(super) fn is_placed(&self, csn: Csn) -> bool {
-        let _placing = self.placing.lock();
-        let pin = self.store.pin();
-        self.unplaced.csns(&pin, &self.store).iter().all(|unplaced| *unplaced > csn)
-    }
-
-    pub(super) fn place_commits(&self, commits: &[(Csn, LogPlace)]) {
-        let _placing = self.placing.lock();
-        let mut last: Option<(u32, u64, u32)> = None;
-        let pin = self.store.pin();
-        for &(csn, LogPlace { lane, segment, offset }) in commits {
-            let versions = self.unplaced.take(csn, &pin, &self.store);
-            if versions.is_empty() {
-                continue;
-            }
-            let handle = match last {
-                Some((of, number, handle)) if (of, number) == (lane, segment) => handle,
-                _ => self.segments.handle(Origin::Log { lane, segment }),
-            };
-            last = Some((lane, segment, handle));
-            let Ok(begin) = u32::try_from(offset) else {
-                self.fail(&too_large());
-                continue;
-            };
-            for VersionRef(at) in versions {
-                // It is still in its chain: it is not retired before its place is known (STORE-2).
-                let version = self.store.version(at, &pin);
-                if let Err(in_batch) = version.place() {
-                    let place = in_batch.at(handle, begin);
-                    self.segments.add_live(place);
-                    version.set_place(place);
-                }
-            }
-        }
     }
 }
 

@@ -8,12 +8,15 @@ use spillway_base::engine::Access;
 use spillway_base::{Direction, Error, ErrorKind, Result};
 use spillway_reclaim::epochs::Pin;
 
-use super::inner::Inner;
+use super::health::Health;
+use super::install::RowWriter;
+use super::table_set::TableSet;
+use super::work_state::Work;
 use crate::index::Entries;
 use crate::index_load::{DeferredOp, IndexLoad, LoadedBlock};
 use crate::rid::Rid;
 use crate::table::Table;
-use crate::version::{Content, Word};
+use crate::version::Word;
 
 /// Blocks that the background loads before it looks for other work.
 const LOADED_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 16 };
@@ -42,7 +45,14 @@ impl<'k> KeyScan<'k> {
     }
 }
 
-impl Inner {
+/// The parts of the engine that loads of keys need.
+#[derive(Clone, Copy)]
+pub(super) struct KeyLoader<'e> {
+    pub(super) rows: RowWriter<'e>,
+    pub(super) health: &'e Health,
+}
+
+impl KeyLoader<'_> {
     /// Loads the block of a key, before the key is looked up (LOADING-1).
     ///
     /// # Errors
@@ -54,15 +64,6 @@ impl Inner {
             None => Ok(()),
             Some(load) => self.load_block(table, load, load.reader.block_of(key), access),
         }
-    }
-
-    /// Keeps a replayed operation for when its key's block is loaded (LOADING-2). `false` if it is.
-    pub(super) fn defer(&self, table: &Table, op: &DeferredOp<'_>) -> bool {
-        let is_deferred = table.load().is_some_and(|load| load.defer(op));
-        if is_deferred {
-            table.note_insert(op.csn);
-        }
-        is_deferred
     }
 
     #[cold]
@@ -83,7 +84,7 @@ impl Inner {
         let Some(deferred) = load.begin(number) else { return Ok(()) };
         let keys = load.reader.read(number)?;
         let mut loaded = LoadedBlock::default();
-        let pin = self.store.pin();
+        let pin = self.rows.store.pin();
         for (key, rid) in keys.iter() {
             if has_row(table, load, rid) {
                 let inserted = table.index.insert(key, rid, &pin);
@@ -95,18 +96,12 @@ impl Inner {
         }
         drop(pin);
         for op in deferred.in_order() {
-            self.replay_row(table, &op);
+            self.rows.replay_row(table, &op);
         }
         if load.end(number, deferred, loaded) {
             self.end_load(table, load);
         }
         Ok(())
-    }
-
-    /// Applies an operation of the log's tail to a row whose block is loaded.
-    pub(super) fn replay_row(&self, table: &Arc<Table>, op: &DeferredOp<'_>) {
-        let content = if op.deletes { Content::Deleted(op.key) } else { Content::Absent };
-        self.put_loaded(table, op.key, op.csn, Ok(op.place), content, None);
     }
 
     /// Gives the free slots of a table's array to its writers, now that all keys are loaded.
@@ -117,20 +112,22 @@ impl Inner {
                 table.end_load();
             }
             // Two keys of one row, or a row without a key.
-            None => self.fail(&load.reader.damaged("it does not match the rows of its table")),
+            None => {
+                self.health.fail(&load.reader.damaged("it does not match the rows of its table"))
+            }
         }
     }
 
-    /// Loads some blocks. Whether there were any to load.
-    pub(super) fn load_some(&self) -> Result<bool> {
-        let tables = self.tables.load_full();
+    /// Loads some blocks, until the engine is closed. Whether there were any to load.
+    pub(super) fn load_some(&self, tables: &TableSet, work: &Work) -> Result<bool> {
+        let tables = tables.load_full();
         let mut loaded = 0;
         for table in tables.values() {
             let Some(load) = table.load() else { continue };
             while let Some(block) = load.next() {
                 self.load_block(table, load, block, Access::Blocking)?;
                 loaded += 1;
-                if loaded == LOADED_AT_ONCE || self.is_closed() {
+                if loaded == LOADED_AT_ONCE || work.is_closed() {
                     return Ok(true);
                 }
             }
@@ -141,11 +138,11 @@ impl Inner {
     /// Loads all that is not loaded yet of all tables (LOADING-3).
     ///
     /// # Errors
-    /// As [`Inner::load_key`].
-    pub(super) fn load_all(&self) -> Result<()> {
-        let tables = self.tables.load_full();
+    /// As [`KeyLoader::load_key`].
+    pub(super) fn load_all(&self, tables: &TableSet) -> Result<()> {
+        let tables = tables.load_full();
         tables.values().try_for_each(|table| self.load_table_whole(table))?;
-        self.health()
+        self.health.check()
     }
 
     pub(super) fn load_table_whole(&self, table: &Arc<Table>) -> Result<()> {
@@ -159,7 +156,7 @@ impl Inner {
     /// As [`crate::index::Index::collect`], and loads the blocks of the keys that the scan meets.
     ///
     /// # Errors
-    /// As [`Inner::load_key`].
+    /// As [`KeyLoader::load_key`].
     pub(super) fn collect_keys(
         &self,
         table: &Arc<Table>,
@@ -212,6 +209,15 @@ impl Inner {
         self.load_block(table, load, block, access)?;
         Ok(load.first_missing(block, direction))
     }
+}
+
+/// Keeps a replayed operation for when its key's block is loaded (LOADING-2). `false` if it is.
+pub(super) fn defer(table: &Table, op: &DeferredOp<'_>) -> bool {
+    let is_deferred = table.load().is_some_and(|load| load.defer(op));
+    if is_deferred {
+        table.note_insert(op.csn);
+    }
+    is_deferred
 }
 
 /// Whether the row of a key is in the table's array, as the checkpoint has it.

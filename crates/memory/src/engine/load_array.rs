@@ -8,7 +8,7 @@ use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Result, thread};
 use spillway_storage::OpenMode;
 
-use super::inner::Inner;
+use super::recover::Opening;
 use crate::manifest::{PAGES, TableFiles};
 use crate::rows::{EmptySlots, PAGE_ENTRIES, PageEntries, PageLoad};
 use crate::stream::{Blocks, Position};
@@ -71,7 +71,7 @@ impl LoadedPages {
     }
 }
 
-impl Inner {
+impl Opening<'_> {
     /// Loads the pages of all files of a table, and counts the live bytes of their segments.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Inner {
         threads: usize,
     ) -> Result<LoadedArray> {
         let mut array = table.rows.begin_load(self.pages_in(files)?);
-        let mut live = vec![0; self.segments.handles_end()];
+        let mut live = vec![0; self.keys.rows.segments.handles_end()];
         let mut deletions = Vec::new();
         for file in files.pages.iter().rev() {
             for part in self.load_pages(&array, file.number, threads)? {
@@ -97,7 +97,7 @@ impl Inner {
             }
         }
         for (handle, bytes) in live.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0) {
-            if !self.segments.add_live_bytes(handle, bytes) {
+            if !self.keys.rows.segments.add_live_bytes(handle, bytes) {
                 return Err(self.damaged(files, "an entry names no known segment"));
             }
         }
@@ -121,7 +121,7 @@ impl Inner {
         number: u64,
         threads: usize,
     ) -> Result<Vec<LoadedPages>> {
-        let blocks = Blocks::open(&*self.disk, &self.path_of(number, PAGES), number)?;
+        let blocks = Blocks::open(self.disk, &self.path_of(number, PAGES), number)?;
         let positions = blocks.positions()?;
         let next = AtomicUsize::new(0);
         let parts: Mutex<Result<Vec<LoadedPages>>> = Mutex::new(Ok(Vec::new()));
@@ -149,7 +149,7 @@ impl Inner {
         positions: &[Position],
         next: &AtomicUsize,
     ) -> Result<LoadedPages> {
-        let live = vec![0; self.segments.handles_end()];
+        let live = vec![0; self.keys.rows.segments.handles_end()];
         let mut part = LoadedPages { pages: Vec::new(), live, deletions: Vec::new() };
         let mut bytes = Vec::new();
         while let Some(position) = positions.get(next.fetch_add(1, Ordering::Relaxed)) {

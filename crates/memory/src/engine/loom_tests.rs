@@ -12,6 +12,7 @@ use spillway_base::{Csn, EngineKind, TableId};
 use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 
+use super::checkpoint::entry_at;
 use super::inner::{Inner, MemoryEngine, MemorySettings};
 use super::unplaced::{RING, Versions};
 use crate::pins::FixedHorizon;
@@ -44,8 +45,8 @@ fn world_at(row: bool, stable: Csn) -> LoomArc<World> {
     );
     let inner = engine.unwrap().0;
     let id = TableId::new(EngineKind::Memory, 1);
-    let table = Arc::new(Table::new(id, Csn(0), inner.new_index(), &inner.budget));
-    inner.change_tables(|tables| _ = tables.insert(id, table.clone()));
+    inner.tables.create(id, Csn(0));
+    let table = inner.tables.load()[&id].clone();
     inner.pins.refresh();
     let world = LoomArc::new(World { inner, table, watermark: stable });
     if row {
@@ -64,7 +65,7 @@ impl World {
         let place = self.place(csn);
         let content = value.map_or(Content::Deleted(key), Content::Value);
         self.inner.segments.add_live(place);
-        self.inner.put_loaded(&self.table, key, Csn(csn), Ok(place), content, None);
+        self.inner.rows().put_loaded(&self.table, key, Csn(csn), Ok(place), content, None);
     }
 
     /// The place of the version of a CSN.
@@ -84,7 +85,8 @@ impl World {
     fn get_key(&self, key: &[u8]) -> Option<(Found, Vec<u8>)> {
         let mut value = Vec::new();
         let newest = Csn(99);
-        let found = self.inner.get(&self.table, key, newest, Access::MemoryOnly, &mut value);
+        let found =
+            self.inner.reader().get(&self.table, key, newest, Access::MemoryOnly, &mut value);
         found.ok().map(|found| (found, value))
     }
 
@@ -102,12 +104,12 @@ impl World {
         let rid = self.table.index.get(b"k", &pin).expect("a row");
         let newest = self.table.rows.entry(rid.slot()).expect("its entry").load();
         if let Target::Version(at) = newest.target() {
-            self.inner.evict_page(&[at.cast()], self.watermark);
+            self.inner.eviction().evict_page(&[at.cast()], self.watermark);
         }
     }
 
     fn collect(&self) {
-        self.inner.collect_all();
+        self.inner.rows().collect_all();
     }
 }
 
@@ -250,7 +252,7 @@ fn loom_a_checkpoint_beside_an_update_and_an_eviction() {
         let others = evict_and_update(&world);
         assert!(world.table.rows.take_mark(0));
         let pin = world.inner.store.pin();
-        let (word, newer) = world.inner.entry_at(&world.table, slot, Csn(1), Csn(1), &pin);
+        let (word, newer) = entry_at(&world.inner.store, &world.table, slot, Csn(1), Csn(1), &pin);
         drop(pin);
         if newer {
             world.table.rows.mark_again(0);

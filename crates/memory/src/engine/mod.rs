@@ -29,6 +29,30 @@
 //!   repeat its get when the read is complete. The repeated get finds the record that was read
 //!   (LOG-ROW-3), or meets the failure of the read (LOG-ROW-5). It has to begin another read only
 //!   if later reads displaced the record, or if the row was moved or evicted again.
+//!
+//! # Parts
+//!
+//! Each part of an engine owns its state, and the page of its module states its guarantees:
+//!
+//! - `table_set`: the tables; [`crate::store`]: versions; [`crate::segments`]: the log segments;
+//!   [`crate::pins`]: what snapshots may still read;
+//! - `unplaced`: commits without places; `collector`: rows with garbage; `evictor`: the CLOCK hand;
+//! - `checkpoints`: the last checkpoint, and what the next one has to include;
+//! - [`crate::log_reads`]: records that were read from the log;
+//! - `work_state`: requests of background work; `page_collapse`: large pages; `health`: failures.
+//!
+//! An operation is a struct with the parts that it needs, such as `install::Installer` and
+//! `read::RowReader`; `inner` makes them. Only a round of background work, and the beginning and
+//! the end of a checkpoint, use the engine as a whole (`work`, `checkpoint`).
+//!
+//! # Locks
+//!
+//! Threads take locks in this order: `running` of `work_state` (to change the engine's files); that
+//! of the last checkpoint; `placing` of `unplaced`; the CLOCK hand; the lock bit of a row's entry;
+//! that of an index node, of a queue or of a single figure. Eviction only tries the hand and the
+//! lock bits, because a thread that holds a lock bit may need memory.
+//!
+//! Reads of rows take none of these locks. A change replaces the map of tables as a whole.
 
 mod backup;
 mod checkpoint;
@@ -39,6 +63,7 @@ mod compact;
 mod cursor;
 mod evict;
 mod evictor;
+mod health;
 mod inner;
 mod inspect;
 mod install;
@@ -46,9 +71,13 @@ mod load;
 mod load_array;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod metrics;
+mod page_collapse;
 mod prefetch;
 mod read;
 mod recover;
+mod removal;
+mod table_set;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod unplaced;
@@ -79,9 +108,9 @@ use spillway_storage::plog::KeptSegments;
 
 use crate::table::Table;
 pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
-use inner::{Inner, missing};
+use inner::Inner;
 pub use inner::{MemoryEngine, MemorySettings};
-use prefetch::Ahead;
+use table_set::missing;
 pub use verify::{MemoryVerified, verify};
 
 impl MemoryEngine {
@@ -121,7 +150,7 @@ impl Inner {
                 return true;
             }
             idle = if self.unplaced.len() == 0 { idle + 1 } else { 0 };
-            if idle > idle_tries || self.health().is_err() {
+            if idle > idle_tries || self.health.check().is_err() {
                 break;
             }
             thread::blocking(|| Clock::system().sleep(ROOM_NAP));
@@ -139,7 +168,7 @@ impl Engine for MemoryEngine {
     }
 
     fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
-        self.0.health()?;
+        self.0.health.check()?;
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
         if bytes > budget.limit() {
             // It would not fit even without other commits.
@@ -158,7 +187,7 @@ impl Engine for MemoryEngine {
     /// Does not wait: a replayed row takes a few bytes, whatever its size, and waiting would free
     /// none, since it can be evicted only once it is stable.
     fn admit_replay(&self, _bytes: usize) -> Result<()> {
-        self.0.health()
+        self.0.health.check()
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
@@ -166,11 +195,11 @@ impl Engine for MemoryEngine {
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {
-        self.0.install(csn, batch);
+        self.0.installer().install(csn, batch);
     }
 
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
-        self.0.replay(writes);
+        self.0.installer().replay(writes);
     }
 
     fn wants_places(&self) -> bool {
@@ -178,7 +207,7 @@ impl Engine for MemoryEngine {
     }
 
     fn place_commits(&self, commits: &[(Csn, LogPlace)], _through: Csn) {
-        self.0.place_commits(commits);
+        self.0.installer().place_commits(commits);
     }
 
     fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
@@ -196,7 +225,7 @@ impl Engine for MemoryEngine {
         let tables = self.0.tables.load();
         let exists = |found: &&Arc<Table>| found.exists_at(snapshot);
         let table = tables.get(&table).filter(exists).ok_or_else(|| missing(table, snapshot))?;
-        self.0.get(table, key, snapshot, access, value)
+        self.0.reader().get(table, key, snapshot, access, value)
     }
 
     fn recall(
@@ -211,15 +240,16 @@ impl Engine for MemoryEngine {
         let Some(table) = tables.get(&table).filter(|table| table.exists_at(snapshot)) else {
             return Ok(None);
         };
-        let found = self.0.get(table, key, snapshot, access, value)?;
+        let found = self.0.reader().get(table, key, snapshot, access, value)?;
         // The snapshot is not registered, so collection may have removed its versions before or
         // during the read. In that case the watermark is above the snapshot by now.
         Ok((self.0.pins.watermark() <= snapshot).then_some(found))
     }
 
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
-        let table = self.0.table_at(table, snapshot).ok().filter(|_| self.0.settings.read_ahead);
-        table.map_or(0, |table| Ahead::new(&self.0, table, keys, snapshot).all())
+        let table = self.0.tables.table_at(table, snapshot).ok();
+        let table = table.filter(|_| self.0.settings.read_ahead);
+        table.map_or(0, |table| self.0.ahead().of(table, keys, snapshot).all())
     }
 
     fn gets_ahead<'k>(
@@ -228,10 +258,10 @@ impl Engine for MemoryEngine {
         keys: &'k [&'k [u8]],
         snapshot: Csn,
     ) -> Option<Box<dyn GetsAhead + 'k>> {
-        let table = self.0.table_at(table, snapshot).ok()?;
+        let table = self.0.tables.table_at(table, snapshot).ok()?;
         let is_worth_while = keys.len() > 1 && self.0.settings.read_ahead;
-        is_worth_while
-            .then(|| Box::new(Ahead::new(&self.0, table, keys, snapshot)) as Box<dyn GetsAhead>)
+        let ahead = || Box::new(self.0.ahead().of(table, keys, snapshot)) as Box<dyn GetsAhead>;
+        is_worth_while.then(ahead)
     }
 
     fn overlap_reads(&self) -> Vec<OwnedFd> {
@@ -241,7 +271,8 @@ impl Engine for MemoryEngine {
 
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
         let tables = self.0.tables.load();
-        let lacks = tables.get(&table).and_then(|table| self.0.lacks(table, key, snapshot));
+        let lacks =
+            tables.get(&table).and_then(|table| self.0.reader().lacks(table, key, snapshot));
         lacks.is_some_and(|read| self.0.async_reads.begin(read, waker))
     }
 
@@ -270,7 +301,7 @@ impl Engine for MemoryEngine {
             .get(&table)
             .filter(exists)
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")))?;
-        self.0.get(table, key, Csn(Csn::MAX.0 - 1), access, value)
+        self.0.reader().get(table, key, Csn(Csn::MAX.0 - 1), access, value)
     }
 
     fn scan(
@@ -281,12 +312,14 @@ impl Engine for MemoryEngine {
         snapshot: Csn,
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
-        let table = self.0.table_at(table, snapshot)?;
+        let table = self.0.tables.table_at(table, snapshot)?;
         Ok(Box::new(cursor::MemoryCursor::new(self.0.clone(), table, range, direction, snapshot)))
     }
 
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
-        self.0.estimate(table, range)
+        let tables = self.0.tables.load();
+        let table = tables.get(&table);
+        table.map_or_else(RangeEstimate::default, |table| self.0.reader().estimate(table, range))
     }
 
     fn tables(&self) -> Vec<TableId> {
@@ -298,7 +331,7 @@ impl Engine for MemoryEngine {
     }
 
     fn persisted(&self) -> Csn {
-        self.0.persisted()
+        self.0.checkpoints.persisted(&self.0.pins)
     }
 
     fn recorded(&self) -> Csn {
@@ -332,7 +365,7 @@ impl Engine for MemoryEngine {
     }
 
     fn health(&self) -> Result<()> {
-        self.0.health()
+        self.0.health.check()
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -29,9 +29,9 @@ use spillway_base::Csn;
 use spillway_base::budget::Charge;
 use spillway_base::engine::GetsAhead;
 use spillway_storage::async_reads::AsyncRead;
-use spillway_storage::{ALIGN, AlignedBuffer, Cache, IoQueue, QueueSettings};
+use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, IdleQueues, IoQueue, QueueSettings};
 
-use super::inner::Inner;
+use super::read::RowReader;
 use crate::log_reads::RowRead;
 use crate::table::Table;
 
@@ -49,9 +49,40 @@ const SPARE_BYTES: usize = 64 << 10;
 /// Widening a read to whole pages of its file adds at most this.
 const WIDENED_BYTES: usize = 2 * ALIGN;
 
+/// The parts of the engine that reads ahead need.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAhead<'e> {
+    pub(super) reader: RowReader<'e>,
+    pub(super) queues: &'e IdleQueues,
+    pub(super) disk: &'e dyn Disk,
+}
+
+impl<'e> ReadAhead<'e> {
+    /// Reads for gets of some keys. Begins none yet.
+    pub(super) fn of<'k>(
+        self,
+        table: Arc<Table>,
+        keys: &'k [&'k [u8]],
+        snapshot: Csn,
+    ) -> Ahead<'e, 'k> {
+        Ahead {
+            engine: self,
+            table,
+            snapshot,
+            keys,
+            begun: Vec::with_capacity(keys.len()),
+            queue: None,
+            reads: FxHashMap::default(),
+            spare: Vec::new(),
+            lacked: 0,
+            of_scan: false,
+        }
+    }
+}
+
 /// Reads ahead for gets of some keys. Dropping it waits for the reads in flight.
-pub(super) struct Ahead<'k> {
-    engine: &'k Inner,
+pub(super) struct Ahead<'e, 'k> {
+    engine: ReadAhead<'e>,
     table: Arc<Table>,
     snapshot: Csn,
     keys: &'k [&'k [u8]],
@@ -68,30 +99,9 @@ pub(super) struct Ahead<'k> {
     of_scan: bool,
 }
 
-impl<'k> Ahead<'k> {
-    /// Begins no reads yet.
-    pub(super) fn new(
-        engine: &'k Inner,
-        table: Arc<Table>,
-        keys: &'k [&'k [u8]],
-        snapshot: Csn,
-    ) -> Ahead<'k> {
-        Ahead {
-            engine,
-            table,
-            snapshot,
-            keys,
-            begun: Vec::with_capacity(keys.len()),
-            queue: None,
-            reads: FxHashMap::default(),
-            spare: Vec::new(),
-            lacked: 0,
-            of_scan: false,
-        }
-    }
-
+impl Ahead<'_, '_> {
     /// Counts the reads as reads of a scan.
-    pub(super) fn of_scan(mut self) -> Ahead<'k> {
+    pub(super) fn of_scan(mut self) -> Self {
         self.of_scan = true;
         self
     }
@@ -101,7 +111,7 @@ impl<'k> Ahead<'k> {
     pub(super) fn all(mut self) -> usize {
         for at in 0..self.keys.len() {
             self.wait_for(at);
-            if self.begun.iter().sum::<usize>() >= self.engine.log.held_max() {
+            if self.begun.iter().sum::<usize>() >= self.engine.reader.log.held_max() {
                 break;
             }
         }
@@ -110,7 +120,7 @@ impl<'k> Ahead<'k> {
 
     /// The read that the get of a key needs, unless its record is held or being read.
     fn lacks(&self, key: &[u8], lacking: &[(usize, RowRead)]) -> Option<RowRead> {
-        let read = self.engine.lacks(&self.table, key, self.snapshot)?;
+        let read = self.engine.reader.lacks(&self.table, key, self.snapshot)?;
         let mut others = self.reads.values().map(|(other, _)| other);
         let is_read =
             others.any(|other| other.is(&read)) || lacking.iter().any(|(_, other)| other.is(&read));
@@ -120,7 +130,7 @@ impl<'k> Ahead<'k> {
     /// Begins reads for the keys from `at` on, as far as there is room.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
-        let room = self.engine.log.held_max() / HELD_PART;
+        let room = self.engine.reader.log.held_max() / HELD_PART;
         // Keys that the caller has skipped need no reads.
         self.begun.resize(self.begun.len().max(at), 0);
         let mut bytes: usize = self.begun[at..].iter().sum();
@@ -138,7 +148,7 @@ impl<'k> Ahead<'k> {
             }
             self.begun.push(more);
             bytes += more;
-            let waits = lacks.filter(|read| !self.engine.log.hold_at_hand(read));
+            let waits = lacks.filter(|read| !self.engine.reader.log.hold_at_hand(read));
             lacking.extend(waits.map(|read| (number, read)));
         }
         self.lacked += lacking.len();
@@ -159,14 +169,14 @@ impl<'k> Ahead<'k> {
             Some(queue)
         };
         if self.queue.is_none() {
-            self.queue = engine.idle_queues.take(open);
+            self.queue = engine.queues.take(open);
         }
         while self.queue.as_ref().is_some_and(|queue| queue.is_full()) && self.take_one() {}
         let Some(queue) = &mut self.queue else { return };
         let Some((file, offset, len)) = read.place() else { return };
         let buffer = self.spare.pop();
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
-        let charge = engine.log.charge(len + WIDENED_BYTES);
+        let charge = engine.reader.log.charge(len + WIDENED_BYTES);
         queue.read(number as u64, &file, offset, len, buffer);
         self.reads.insert(number, (read, charge));
     }
@@ -178,7 +188,7 @@ impl<'k> Ahead<'k> {
         let Some((read, _charge)) = self.reads.remove(&(done.tag as usize)) else { return true };
         // After a failure, the key's get reads the record itself and reports the error.
         if done.outcome.and_then(|()| read.take(&done.buffer)).is_ok() {
-            self.engine.log.note_read_at_once(self.of_scan);
+            self.engine.reader.log.note_read_at_once(self.of_scan);
         }
         if self.spare.len() < SPARE_MAX && done.buffer.capacity() <= SPARE_BYTES {
             self.spare.push(done.buffer);
@@ -187,7 +197,7 @@ impl<'k> Ahead<'k> {
     }
 }
 
-impl GetsAhead for Ahead<'_> {
+impl GetsAhead for Ahead<'_, '_> {
     fn wait_for(&mut self, at: usize) {
         if at >= self.keys.len() {
             return;
@@ -197,11 +207,11 @@ impl GetsAhead for Ahead<'_> {
     }
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for Ahead<'_, '_> {
     fn drop(&mut self) {
         while self.take_one() {}
         if let Some(queue) = self.queue.take() {
-            self.engine.idle_queues.keep(queue, IDLE_MAX);
+            self.engine.queues.keep(queue, IDLE_MAX);
         }
     }
 }

@@ -3,22 +3,26 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Found, RangeEstimate};
+use spillway_base::managed::TableSize;
 use spillway_base::{Csn, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
-use super::inner::Inner;
-use super::load::KeyScan;
+use super::evict::has_room_for;
+use super::load::{KeyLoader, KeyScan};
 use crate::index::Entries;
-use crate::log_reads::{RowKey, RowRead};
+use crate::log_reads::{LogReads, RowKey, RowRead};
 use crate::rid::Rid;
-use crate::store::Retired;
+use crate::store::{Retired, Store};
 use crate::table::{Table, hidden_by};
 use crate::version::{Content, Fields};
 use crate::version::{Place, Target, Word};
 
 /// Rows from which an estimate takes its bytes per row.
 const SAMPLED: usize = 8;
+/// Rows from which a table's size is estimated.
+const SIZE_SAMPLED: usize = 32;
 /// How often a get looks a row up whose record is not at its place, because log compaction moves
 /// it.
 const TRIES: usize = 8;
@@ -33,43 +37,51 @@ pub(super) enum Seen<'p> {
     Nothing,
 }
 
-impl Inner {
-    /// Searches an entry's chain for the version that a snapshot sees.
-    #[inline]
-    pub(super) fn see<'p>(
-        &self,
-        table: &Table,
-        rid: Rid,
-        snapshot: Csn,
-        pin: &'p Pin<'_>,
-    ) -> Seen<'p> {
-        let mut word = table.rows.entry(rid.slot()).map_or(Word::EMPTY, |entry| entry.load());
-        loop {
-            match word.target() {
-                Target::Version(at) => {
-                    let version = self.store.version(at, pin);
-                    if version.csn() > snapshot {
-                        word = version.next();
-                        continue;
-                    }
-                    return match version.content() {
-                        Content::Value(value) => {
-                            version.note_use();
-                            Seen::Value(version.csn(), value)
-                        }
-                        Content::Deleted(_) => Seen::Deleted(version.csn()),
-                        Content::Absent => match version.place() {
-                            Ok(place) => Seen::Place(place),
-                            Err(_) => unreachable!("a version without its value is placed"),
-                        },
-                    };
+/// Searches an entry's chain for the version that a snapshot sees.
+#[inline]
+pub(super) fn see<'p>(
+    store: &Store,
+    table: &Table,
+    rid: Rid,
+    snapshot: Csn,
+    pin: &'p Pin<'_>,
+) -> Seen<'p> {
+    let mut word = table.rows.entry(rid.slot()).map_or(Word::EMPTY, |entry| entry.load());
+    loop {
+        match word.target() {
+            Target::Version(at) => {
+                let version = store.version(at, pin);
+                if version.csn() > snapshot {
+                    word = version.next();
+                    continue;
                 }
-                Target::Place(place) => return Seen::Place(place),
-                Target::Empty => return Seen::Nothing,
+                return match version.content() {
+                    Content::Value(value) => {
+                        version.note_use();
+                        Seen::Value(version.csn(), value)
+                    }
+                    Content::Deleted(_) => Seen::Deleted(version.csn()),
+                    Content::Absent => match version.place() {
+                        Ok(place) => Seen::Place(place),
+                        Err(_) => unreachable!("a version without its value is placed"),
+                    },
+                };
             }
+            Target::Place(place) => return Seen::Place(place),
+            Target::Empty => return Seen::Nothing,
         }
     }
+}
 
+/// The parts of the engine that reads of rows need.
+#[derive(Clone, Copy)]
+pub(super) struct RowReader<'e> {
+    pub(super) keys: KeyLoader<'e>,
+    pub(super) log: &'e Arc<LogReads>,
+    pub(super) budget: &'e Budget,
+}
+
+impl RowReader<'_> {
     pub(super) fn get(
         &self,
         table: &Arc<Table>,
@@ -94,12 +106,13 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        self.load_key(table, key, access)?;
+        self.keys.load_key(table, key, access)?;
+        let store = self.keys.rows.store;
         let mut failure = None;
         for _ in 0..TRIES {
-            let mut pin = self.store.pin();
+            let mut pin = store.pin();
             let Some(rid) = table.index.get(key, &pin) else { return Ok(Found::Nothing) };
-            let place = match self.see(table, rid, snapshot, &pin) {
+            let place = match see(store, table, rid, snapshot, &pin) {
                 Seen::Value(csn, bytes) => {
                     value.clear();
                     value.extend_from_slice(bytes);
@@ -141,13 +154,14 @@ impl Inner {
     /// The read from the log that a get of a key needs. `None` if it needs no read, or must do the
     /// read itself to report its failure.
     pub(super) fn lacks(&self, table: &Arc<Table>, key: &[u8], snapshot: Csn) -> Option<RowRead> {
-        self.load_key(table, key, Access::Blocking).ok()?;
-        let pin = self.store.pin();
+        self.keys.load_key(table, key, Access::Blocking).ok()?;
+        let store = self.keys.rows.store;
+        let pin = store.pin();
         let rid = table.index.get(key, &pin)?;
-        let Seen::Place(place) = self.see(table, rid, snapshot, &pin) else { return None };
+        let Seen::Place(place) = see(store, table, rid, snapshot, &pin) else { return None };
         drop(pin);
         let row = RowKey { table: table.id, key };
-        (!self.log.holds(place)).then(|| RowRead::new(&self.log, row, place))?
+        (!self.log.holds(place)).then(|| RowRead::new(self.log, row, place))?
     }
 
     /// Loads a row that was read from the log into memory, if there is room. Returns whether reads
@@ -160,12 +174,13 @@ impl Inner {
         csn: Csn,
         value: &[u8],
     ) -> bool {
-        if !self.has_room_for(value.len()) {
+        if !has_room_for(self.budget, value.len()) {
             return false;
         }
-        let pin = self.store.pin();
+        let store = self.keys.rows.store;
+        let pin = store.pin();
         let Some(rid) = table.index.get(key, &pin) else { return true };
-        let made = self.store.make(&Fields {
+        let made = store.make(&Fields {
             csn,
             table: table.id.ordinal(),
             slot: rid.slot(),
@@ -173,7 +188,7 @@ impl Inner {
             content: Content::Value(value),
             next: Word::EMPTY,
         });
-        let made_version = self.store.version(made, &pin);
+        let made_version = store.version(made, &pin);
         // A reader uses it now, so the next visit of eviction must not evict it.
         made_version.note_use();
         let mut entry = table.rows.lock(rid.slot());
@@ -181,23 +196,23 @@ impl Inner {
             Target::Place(now) if now == place => entry.set_as_it_was(Word::version(made)),
             // A version without its value, from a replay. It is alone in its chain.
             Target::Version(at)
-                if self.store.version(at, &pin).content() == Content::Absent
-                    && self.store.version(at, &pin).place() == Ok(place)
-                    && self.store.version(at, &pin).csn() == csn =>
+                if store.version(at, &pin).content() == Content::Absent
+                    && store.version(at, &pin).place() == Ok(place)
+                    && store.version(at, &pin).csn() == csn =>
             {
-                let stub = self.store.version(at, &pin);
+                let stub = store.version(at, &pin);
                 made_version.set_next(stub.next());
                 entry.set_as_it_was(Word::version(made));
                 drop(entry);
-                self.store.retire([Retired::Version(at)]);
+                store.retire([Retired::Version(at)]);
             }
             target => {
                 drop(entry);
-                self.store.discard(made);
+                store.discard(made);
                 return match target {
                     // Another thread has loaded the version, or the snapshot reads a place behind a
                     // newer version.
-                    Target::Version(at) => self.store.version(at, &pin).place() == Ok(place),
+                    Target::Version(at) => store.version(at, &pin).place() == Ok(place),
                     Target::Place(_) | Target::Empty => true,
                 };
             }
@@ -205,18 +220,12 @@ impl Inner {
         true
     }
 
-    pub(super) fn estimate(
-        &self,
-        id: spillway_base::TableId,
-        range: KeyRange<'_>,
-    ) -> RangeEstimate {
-        let tables = self.tables.load();
-        let Some(table) = tables.get(&id) else { return RangeEstimate::default() };
-        let mut pin = self.store.pin();
+    pub(super) fn estimate(&self, table: &Arc<Table>, range: KeyRange<'_>) -> RangeEstimate {
+        let mut pin = self.keys.rows.store.pin();
         let (from, until) = bounds(range);
         let mut entries = Entries::default();
         let scan = KeyScan::first((from, until), SAMPLED);
-        if self.collect_keys(table, scan, &mut entries, &mut pin).is_err() {
+        if self.keys.collect_keys(table, scan, &mut entries, &mut pin).is_err() {
             return RangeEstimate::default();
         }
         if entries.len() < SAMPLED {
@@ -229,10 +238,25 @@ impl Inner {
         RangeEstimate { keys, bytes: keys * bytes }
     }
 
+    /// The size of a table, estimated from some rows.
+    pub(super) fn table_size(&self, table: &Arc<Table>) -> TableSize {
+        let mut pin = self.keys.rows.store.pin();
+        let mut entries = Entries::default();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        // If the keys cannot be read, the size has no bytes.
+        let scan = KeyScan::first(all, SIZE_SAMPLED);
+        let _ = self.keys.collect_keys(table, scan, &mut entries, &mut pin);
+        let rows = table.keys();
+        let sampled = (entries.len() as u64).max(1);
+        let used_bytes = self.sampled_bytes(table, &entries, &pin) * rows / sampled;
+        TableSize { rows, used_bytes, free_bytes: 0 }
+    }
+
     /// Bytes of the keys and values of some rows. For evicted rows, the bytes of their records.
-    pub(super) fn sampled_bytes(&self, table: &Table, entries: &Entries, pin: &Pin<'_>) -> u64 {
+    fn sampled_bytes(&self, table: &Table, entries: &Entries, pin: &Pin<'_>) -> u64 {
         let bytes = (0..entries.len()).map(|at| {
-            let value = match self.see(table, entries.rid(at), Csn::MAX, pin) {
+            let store = self.keys.rows.store;
+            let value = match see(store, table, entries.rid(at), Csn::MAX, pin) {
                 Seen::Value(_, value) => value.len() as u64,
                 Seen::Place(place) => crate::version::class_bytes(place.class),
                 Seen::Deleted(_) | Seen::Nothing => 0,

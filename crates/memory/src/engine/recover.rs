@@ -5,32 +5,35 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::engine::{Access, Horizon};
 use spillway_base::lock::Mutex;
-use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::async_reads::AsyncReads;
 use spillway_storage::plog::KeptSegments;
 use spillway_storage::{Disk, File, IdleQueues, OpenMode};
 
+use super::checkpoint::CheckpointFiles;
 use super::checkpoints::Checkpoints;
 use super::collector::{Collector, Item};
 use super::evict::Giver;
 use super::evictor::Evictor;
-use super::inner::{Counts, Inner, MemorySettings, Tables};
+use super::health::Health;
+use super::inner::{Counts, Inner, MemorySettings};
+use super::install::RowWriter;
+use super::load::KeyLoader;
 use super::load_array::LoadedArray;
+use super::page_collapse::PageCollapse;
+use super::table_set::{TableSet, Tables};
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
-use crate::index::NodeMemory;
 use crate::index_file::IndexReader;
 use crate::index_load::IndexLoad;
 use crate::log_reads::LogReads;
 use crate::manifest::{INDEX, Manifest, PAGES, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
 use crate::segments::{CompactedFiles, Home, Origin, Segments};
-use crate::slab::Slabs;
 use crate::store::Store;
 use crate::table::Table;
 use crate::version::{Content, Fields, Target, Word};
@@ -73,39 +76,47 @@ pub(super) fn open(
     if !segments.restore(&manifest.segments) {
         return Err(Error::corruption("the memory engine's checkpoint names a segment twice"));
     }
+    let store = Store::new(&budget);
     let inner = Arc::new(Inner {
         settings,
         dir: dir.to_owned(),
-        store: Store::new(&budget),
-        nodes: Arc::new(NodeMemory::charged(Slabs::new(&budget))),
+        tables: TableSet::new(store.epochs.clone(), &budget),
+        store,
         log: Arc::new(LogReads::new(&segments, &budget)),
         segments,
         async_reads: AsyncReads::default(),
         idle_queues: IdleQueues::default(),
         pins: Pins::new(horizon),
-        tables: ArcSwap::default(),
-        changing: Mutex::new(()),
         unplaced: UnplacedCommits::new(),
-        placing: Mutex::new(()),
         collector: Collector::new(),
         evictor: Evictor::default(),
-        newest: AtomicU64::new(0),
         checkpoints: Checkpoints::new(manifest.clone()),
         work: Work::default(),
-        failed: AtomicBool::new(false),
-        failure: Mutex::new(None),
+        page_collapse: PageCollapse::default(),
+        health: Health::default(),
         counts: Counts::default(),
         disk,
         budget: budget.clone(),
     });
-    inner.load(&manifest)?;
+    inner.opening().load(&manifest)?;
     let giver: Arc<dyn GiveWay> = Arc::new(Giver(Arc::downgrade(&inner)));
     budget.gives_way(Arc::downgrade(&giver));
     inner.work.keep_giver(giver);
     Ok(inner)
 }
 
-impl Inner {
+/// The parts of the engine that an opening needs.
+pub(super) struct Opening<'e> {
+    pub(super) settings: &'e MemorySettings,
+    pub(super) disk: &'e dyn Disk,
+    pub(super) dir: &'e Path,
+    pub(super) budget: &'e Budget,
+    pub(super) keys: KeyLoader<'e>,
+    pub(super) tables: &'e TableSet,
+    pub(super) checkpoints: &'e Checkpoints,
+}
+
+impl Opening<'_> {
     /// Loads the tables of a checkpoint, several at a time. Threads that are left share a table.
     fn load(&self, manifest: &Manifest) -> Result<()> {
         let next = AtomicUsize::new(0);
@@ -129,24 +140,24 @@ impl Inner {
             0 | 1 => work(0),
             threads => thread::together(threads, work),
         }
-        self.tables.store(Arc::new(loaded.into_inner()?));
+        self.tables.set(loaded.into_inner()?);
         Ok(())
     }
 
     fn load_table(&self, files: &TableFiles, threads: usize) -> Result<Arc<Table>> {
-        let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
+        let mut table = self.tables.new_table(files.id, files.created);
         table.note_insert(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
         }
         let LoadedArray { empty, deletions } = self.load_array(&table, files, threads)?;
         let path = self.path_of(files.index.number, INDEX);
-        let reader = IndexReader::open(&*self.disk, &path, &files.index)?;
+        let reader = IndexReader::open(self.disk, &path, &files.index)?;
         let has_keys = !reader.blocks.is_empty();
-        table.begin_load(IndexLoad::new(reader, empty.rows(), empty, &self.budget));
+        table.begin_load(IndexLoad::new(reader, empty.rows(), empty, self.budget));
         let table = Arc::new(table);
         if let Some(load) = table.load().filter(|_| !has_keys) {
-            self.end_load(&table, load);
+            self.keys.end_load(&table, load);
         }
         for slot in deletions {
             self.load_deletion(&table, files, slot)?;
@@ -158,22 +169,23 @@ impl Inner {
     /// entry keeps its place, so that a read of the row reports the damage (LOG-READ-8 of
     /// [`spillway_base::log_place`]).
     fn load_deletion(&self, table: &Arc<Table>, files: &TableFiles, slot: u64) -> Result<()> {
-        let pin = self.store.pin();
+        let RowWriter { store, segments, collector, .. } = self.keys.rows;
+        let pin = store.pin();
         let mut entry = table.rows.lock(slot);
         let Target::Place(place) = entry.word().target() else {
             return Err(self.damaged(files, "a deletion is not at a place"));
         };
         let mut buffer = Vec::new();
-        let record = match self.segments.read(place, true, &mut buffer) {
+        let record = match segments.read(place, true, &mut buffer) {
             Err(error) if error.kind() == ErrorKind::Corruption => return Ok(()),
             read => read?.expect("it was waited for"),
         };
-        self.load_key(table, record.key, Access::Blocking)?;
+        self.keys.load_key(table, record.key, Access::Blocking)?;
         let rid = table.index.get(record.key, &pin).filter(|rid| rid.slot() == slot);
         let Some(rid) = rid.filter(|_| record.value.is_none() && record.table == table.id) else {
             return Err(self.damaged(files, "another record is where a deletion ought to be"));
         };
-        let version = self.store.make(&Fields {
+        let version = store.make(&Fields {
             csn: record.csn,
             table: table.id.ordinal(),
             slot,
@@ -183,14 +195,20 @@ impl Inner {
         });
         entry.set(Word::version(version));
         drop(entry);
-        self.collector.push(Item { table: table.clone(), rid, until: record.csn });
+        collector.push(Item { table: table.clone(), rid, until: record.csn });
         Ok(())
+    }
+
+    pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
+        self.dir.join(file_name(number, kind))
     }
 
     pub(super) fn damaged(&self, files: &TableFiles, what: &str) -> Error {
         Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
     }
+}
 
+impl CheckpointFiles<'_> {
     /// After the log was replayed: notes which segments are there, and removes segments and files
     /// of checkpoints that nothing names.
     pub(super) fn settle(&self) -> Result<()> {
@@ -213,7 +231,7 @@ impl Inner {
         }
         let mut named: Vec<u64> = self.checkpoints.last().file_numbers().collect();
         named.sort_unstable();
-        for name in self.disk.list(&self.dir)? {
+        for name in self.disk.list(self.dir)? {
             let Some((number, kind)) = name.split_once('.') else { continue };
             let Ok(number) = u64::from_str_radix(number, 16) else { continue };
             let is_orphan = match kind {

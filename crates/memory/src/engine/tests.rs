@@ -12,12 +12,13 @@ use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
 use spillway_base::managed::ManagedEngine;
 use spillway_base::rng::Rng;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, EngineKind, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
-use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
+use super::{Inner, MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 mod full_disk;
@@ -410,19 +411,18 @@ impl World {
 
     /// Crashes and recovers. The log syncs each commit, so every commit survives.
     fn restart(&mut self) {
-        let counts = &self.engine.0.counts;
-        let [read, ..] = self.engine.0.log.counts();
-        self.counted[0] += read;
+        let Inner { counts, log, evictor, collector, .. } = &*self.engine.0;
+        let [read, ..] = log.counts();
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = [
-            &counts.evicted,
-            &counts.collected,
-            &counts.checkpoints,
-            &counts.compacted_bytes,
-            &counts.released,
+            read,
+            evictor.evicted(),
+            collector.collected(),
+            of(&counts.checkpoints),
+            of(&counts.compacted_bytes),
+            of(&counts.released),
         ];
-        for (sum, count) in self.counted[1..].iter_mut().zip(counts) {
-            *sum += count.load(std::sync::atomic::Ordering::Relaxed);
-        }
+        self.counted.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         self.engine.close();
         self.disk.crash();
         self.disk.restart();
@@ -480,7 +480,7 @@ impl World {
         }
         let inner = &self.engine.0;
         // Deferred operations count as live, but are in no chain.
-        inner.load_all().unwrap();
+        inner.keys().load_all(&inner.tables).unwrap();
         let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
         let pin = inner.store.pin();
         for table in inner.tables.load().values() {
@@ -518,7 +518,7 @@ impl World {
             63..70 => self.snapshots(),
             70..78 => self.check(),
             78..82 => self.tell(),
-            82..86 => _ = self.engine.0.evict(1 << self.rng.below(18)),
+            82..86 => _ = self.engine.0.eviction().evict(1 << self.rng.below(18)),
             86..91 => _ = self.engine.run_background_job().unwrap(),
             91..94 => {
                 self.tell();
@@ -619,13 +619,13 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     // found yet.
     assert!(most < 60 * 200, "{most} bytes of versions");
     // The figure covers the versions that the readers keep, without the newest one.
-    let inner = &world.engine.0;
-    let (held, one) = (inner.uncollected_bytes() as usize, HEADER_BYTES + 4);
+    let inner = world.engine.0.clone();
+    let (held, one) = (inner.collector.uncollected_bytes(&inner.store) as usize, HEADER_BYTES + 4);
     assert_eq!(held % one, 0, "{held} bytes are held back");
     assert!(held >= 4 * one && held < most, "{held} bytes are held back");
     world.horizon.0.lock().1.clear();
     while world.engine.run_background_job().unwrap() {}
-    assert_eq!(world.engine.0.uncollected_bytes(), 0);
+    assert_eq!(inner.collector.uncollected_bytes(&inner.store), 0);
     assert!(world.engine.0.store.slabs.used_bytes() < 200);
 }
 

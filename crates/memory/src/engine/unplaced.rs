@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use spillway_base::Csn;
 #[cfg(not(loom))]
 use spillway_base::lock::Mutex;
+use spillway_base::lock::{self, MutexGuard};
 #[cfg(loom)]
 use spillway_base::modelled::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -51,6 +52,8 @@ pub(super) struct UnplacedCommits {
     others: Mutex<FxHashMap<Csn, Versions>>,
     /// The number of commits in the map.
     beside: AtomicUsize,
+    /// Held while a thread takes versions and writes their places, or lists the commits.
+    placing: lock::Mutex<()>,
 }
 
 impl UnplacedCommits {
@@ -59,7 +62,20 @@ impl UnplacedCommits {
             ring: (0..RING).map(|_| AtomicU64::new(0)).collect(),
             others: Mutex::default(),
             beside: AtomicUsize::new(0),
+            placing: lock::Mutex::new(()),
         }
+    }
+
+    /// Prevents other threads from taking versions.
+    pub(super) fn lock_placing(&self) -> MutexGuard<'_, ()> {
+        self.placing.lock()
+    }
+
+    /// Whether the places of all commits up to a stable CSN are known.
+    pub(super) fn is_placed(&self, csn: Csn, store: &Store) -> bool {
+        let _placing = self.lock_placing();
+        let pin = store.pin();
+        self.csns(&pin, store).iter().all(|unplaced| *unplaced > csn)
     }
 
     fn slot(&self, csn: Csn) -> &AtomicU64 {
@@ -104,7 +120,7 @@ impl UnplacedCommits {
     }
 
     /// The commits. No thread may call `take` meanwhile.
-    pub(super) fn csns(&self, pin: &Pin<'_>, store: &Store) -> Vec<Csn> {
+    fn csns(&self, pin: &Pin<'_>, store: &Store) -> Vec<Csn> {
         let words = self.ring.iter().map(|slot| slot.load(Ordering::Acquire));
         let mut csns: Vec<Csn> =
             words.filter(|word| *word != 0).map(|word| csn_in(word, pin, store)).collect();

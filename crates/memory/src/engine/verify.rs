@@ -10,8 +10,8 @@ use spillway_base::{Csn, Direction, Error, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
 
-use super::inner::{Inner, MemoryEngine, MemorySettings};
-use super::read::Seen;
+use super::inner::{MemoryEngine, MemorySettings};
+use super::read::{RowReader, Seen, see};
 use crate::index::Entries;
 use crate::manifest::NAME;
 use crate::pins::FixedHorizon;
@@ -64,34 +64,33 @@ pub fn verify(
     };
     for table in engine.tables.load().values() {
         report.tables += 1;
-        engine.verify_table(table, &mut report);
+        verify_table(&engine.reader(), table, &mut report);
     }
     Ok(report)
 }
 
-impl Inner {
-    fn verify_table(&self, table: &Arc<Table>, report: &mut MemoryVerified) {
-        if let Err(error) = self.load_table_whole(table).and_then(|()| self.health()) {
-            report.findings.push(error);
-            return;
-        }
-        let (mut entries, mut last, mut value) = (Entries::default(), None::<Vec<u8>>, Vec::new());
-        loop {
-            let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let range = (from, Bound::Unbounded);
-            let pin = self.store.pin();
-            table.index.collect(range, Direction::Forward, LOOKED_AT, &mut entries, &pin);
-            for (key, rid) in entries.iter() {
-                // The opening has read the records of deletions.
-                let Seen::Place(place) = self.see(table, rid, Csn::MAX, &pin) else { continue };
-                report.rows += 1;
-                match self.read_place(table, key, place, Access::Blocking, &mut value) {
-                    Ok(_) => report.bytes += (key.len() + value.len()) as u64,
-                    Err(error) => report.findings.push(error.context(format!("{:?}", table.id))),
-                }
+fn verify_table(reader: &RowReader<'_>, table: &Arc<Table>, report: &mut MemoryVerified) {
+    let (keys, store) = (&reader.keys, reader.keys.rows.store);
+    if let Err(error) = keys.load_table_whole(table).and_then(|()| keys.health.check()) {
+        report.findings.push(error);
+        return;
+    }
+    let (mut entries, mut last, mut value) = (Entries::default(), None::<Vec<u8>>, Vec::new());
+    loop {
+        let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (from, Bound::Unbounded);
+        let pin = store.pin();
+        table.index.collect(range, Direction::Forward, LOOKED_AT, &mut entries, &pin);
+        for (key, rid) in entries.iter() {
+            // The opening has read the records of deletions.
+            let Seen::Place(place) = see(store, table, rid, Csn::MAX, &pin) else { continue };
+            report.rows += 1;
+            match reader.read_place(table, key, place, Access::Blocking, &mut value) {
+                Ok(_) => report.bytes += (key.len() + value.len()) as u64,
+                Err(error) => report.findings.push(error.context(format!("{:?}", table.id))),
             }
-            let Some(end) = entries.len().checked_sub(1) else { return };
-            last = Some(entries.key(end).to_vec());
         }
+        let Some(end) = entries.len().checked_sub(1) else { return };
+        last = Some(entries.key(end).to_vec());
     }
 }

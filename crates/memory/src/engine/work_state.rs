@@ -1,11 +1,13 @@
 //! The state of the background work.
+//!
+//! - **MEMORY-WORK-1 (one at a time).** A thread holds `running` while it changes the engine's
+//!   files. After a close no thread begins to change them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use spillway_base::budget::GiveWay;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
-use spillway_base::sync::atomic::AtomicBool;
+use spillway_base::sync::atomic::{AtomicBool, Ordering};
 
 /// The state that the background thread shares with the threads that request work.
 #[derive(Default)]
@@ -18,8 +20,6 @@ pub(super) struct Work {
     pub(super) settled: AtomicBool,
     /// Whether the last round of work met a full disk.
     pub(super) met_full_disk: AtomicBool,
-    /// When memory was last made large pages, and whether the system lets processes do so.
-    pub(super) large_pages: Mutex<Option<(Duration, bool)>>,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
 }
 
@@ -32,6 +32,11 @@ impl Work {
     /// Prevents other threads from working on the engine's files.
     pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
         self.running.lock()
+    }
+
+    /// Whether the engine is closed: no background work begins any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     pub(super) fn ask(&self) {

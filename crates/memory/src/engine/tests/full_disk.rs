@@ -63,7 +63,7 @@ fn a_compaction_on_a_full_disk_leaves_no_file_and_no_segment() {
         world.engine.0.segments.note_kept().unwrap();
         let (files, segments) = (world.files(), world.engine.0.segments.handles_end());
         world.disk.set_capacity(Some(world.disk.used() + room));
-        let compacted = world.engine.0.compact();
+        let compacted = world.engine.0.log_compaction().compact();
         if compacted.is_err_and(|error| error.kind() == ErrorKind::DiskFull) {
             refused += 1;
             assert_eq!(world.files(), files, "{room}");

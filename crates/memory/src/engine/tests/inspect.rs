@@ -54,8 +54,8 @@ fn an_open_engine_tells_what_it_has() {
     world.engine.persist_all().unwrap();
     world.cut();
     world.engine.run_background_job().unwrap();
-    world.engine.0.evict(1 << 20);
-    world.engine.0.evict(1 << 20);
+    world.engine.0.eviction().evict(1 << 20);
+    world.engine.0.eviction().evict(1 << 20);
     let (hidden, range) = (world.csn, KeyRange::new(b"x", None));
     let mut batch = WriteBatch::new();
     batch.push(Op::DeleteRange { table, range, upto: hidden });

@@ -212,7 +212,7 @@ fn loading_2_operations_that_come_during_a_load_are_applied() {
         world.restart();
         let engine = &world.engine;
         spillway_base::thread::together(3, |thread| match thread {
-            0 => engine.0.load_all().unwrap(),
+            0 => engine.0.keys().load_all(&world.engine.0.tables).unwrap(),
             thread => {
                 let (mut rng, mut own) = (Rng::new(seed), tail.clone());
                 own.retain(|one| one.csn.0 % 2 == thread as u64 % 2);
@@ -277,6 +277,6 @@ fn keys_that_do_not_match_the_rows_stop_the_engine() {
     let inner = &world.engine.0;
     let tables = inner.tables.load();
     tables[&table].rows.lock(7).set(Word::EMPTY);
-    assert_eq!(inner.load_all().unwrap_err().kind(), ErrorKind::Corruption);
+    assert_eq!(inner.keys().load_all(&inner.tables).unwrap_err().kind(), ErrorKind::Corruption);
     assert!(world.engine.health().is_err() && world.engine.persist_all().is_err());
 }

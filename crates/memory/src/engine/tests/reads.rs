@@ -6,7 +6,8 @@ use spillway_base::budget::Use;
 use spillway_base::wake_count::counted_waker;
 
 use super::*;
-use crate::engine::read::Seen;
+use crate::engine::evict::has_room_for;
+use crate::engine::read::{Seen, see};
 use crate::version::Place;
 
 fn key(number: usize) -> Vec<u8> {
@@ -35,13 +36,13 @@ impl World {
     fn evict_all(&mut self) {
         self.tell();
         while self.engine.run_background_job().unwrap() {}
-        self.engine.0.evict(usize::MAX);
+        self.engine.0.eviction().evict(usize::MAX);
     }
 
     /// Takes the memory into which rows could be loaded.
     fn without_room(&self) -> spillway_base::budget::Charge {
         let charge = self.budget.charge(Use::Other, self.budget.limit() - self.budget.used());
-        assert!(!self.engine.0.has_room_for(1));
+        assert!(!has_room_for(&self.budget, 1));
         charge
     }
 
@@ -59,7 +60,7 @@ impl World {
         let inner = &self.engine.0;
         let (pin, tables) = (inner.store.pin(), inner.tables.load());
         let rid = tables[&table].index.get(key, &pin).unwrap();
-        match inner.see(&tables[&table], rid, Csn::MAX, &pin) {
+        match see(&inner.store, &tables[&table], rid, Csn::MAX, &pin) {
             Seen::Place(place) => place,
             _ => panic!("the row is in memory"),
         }
@@ -74,7 +75,7 @@ impl World {
         match self.rng.below(9) {
             0..2 => self.write(),
             2 => self.delete_range(),
-            3 => _ = self.engine.0.evict(usize::MAX),
+            3 => _ = self.engine.0.eviction().evict(usize::MAX),
             4 => _ = self.engine.run_background_job().unwrap(),
             5 => {
                 self.tell();
@@ -114,7 +115,7 @@ fn memory_5_who_begins_a_read_comes_to_its_row() {
                 world.disturb();
             }
             world.tell();
-            world.engine.0.evict(usize::MAX);
+            world.engine.0.eviction().evict(usize::MAX);
             let (tables, key) = (world.tables(), world.key());
             let table = tables[world.rng.below(tables.len() as u64) as usize];
             let newest = world.rng.chance(1, 3);
@@ -216,7 +217,7 @@ fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
                             assert!(world.begin(table, &key(*number), Waker::noop()));
                             world.engine.end_reads();
                             if full {
-                                world.engine.0.evict(usize::MAX);
+                                world.engine.0.eviction().evict(usize::MAX);
                             }
                             continue 'again;
                         }
@@ -299,8 +300,8 @@ fn log_row_5_failures_are_their_readers() {
         let keys = keys.each_ref().map(Vec::as_slice);
         assert_eq!(world.engine.prefetch(table, &keys, world.csn), if round == 0 { 3 } else { 2 });
         assert!(world.look(table, &key(9), Access::MemoryOnly).unwrap().is_some());
-        world.engine.0.evict(usize::MAX);
-        world.engine.0.evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
     }
     for number in (0..60).filter(|number| *number != 8) {
         assert!(world.look(table, &key(number), Access::Blocking).unwrap().is_some());
@@ -407,8 +408,8 @@ fn ahead_rows_of_several_gets_are_read_side_by_side() {
             _ => assert!(most <= 1, "{most}"),
         }
         assert!(prefetched(&world) > 450 || bytes > 10_000);
-        world.engine.0.evict(usize::MAX);
-        world.engine.0.evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
         let before = prefetched(&world);
         assert_eq!(world.engine.prefetch(table, &keys[..1], world.csn), 1, "AHEAD-3");
         assert_eq!(prefetched(&world), before);
@@ -436,8 +437,8 @@ fn a_short_scan_reads_few_rows_ahead() {
         (0..steps).for_each(|_| assert!(scan.next(Access::Blocking).unwrap()));
         let read = world.engine.0.log.counts()[0] - read;
         assert!(read >= steps && read <= most, "{read} for {steps}");
-        world.engine.0.evict(usize::MAX);
-        world.engine.0.evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
+        world.engine.0.eviction().evict(usize::MAX);
     }
 }
 

@@ -89,7 +89,7 @@ fn memory_3_a_checkpoint_without_new_keys_keeps_the_index_file() {
     assert!(world.index_file(table) > first);
     world.restart();
     world.assert_is_whole(table);
-    world.engine.0.load_all().unwrap();
+    world.engine.0.keys().load_all(&world.engine.0.tables).unwrap();
     world.check_live();
 }
 
@@ -104,7 +104,7 @@ fn slab_4_rows_in_use_are_in_large_pages_and_evicted_rows_are_in_none() {
     world.tell();
     let inner = world.engine.0.clone();
     let large = |seconds: u64| {
-        inner.make_large_pages(Duration::from_secs(seconds));
+        inner.page_collapse.run(Duration::from_secs(seconds), &inner.tables, &inner.store.slabs);
         let metrics = world.engine.metrics();
         let metric = metrics.iter().find(|metric| metric.name == "memory_engine_large_page_bytes");
         metric.unwrap().value as usize
@@ -115,7 +115,7 @@ fn slab_4_rows_in_use_are_in_large_pages_and_evicted_rows_are_in_none() {
     let found = large(begin + 3);
     assert!(found.is_multiple_of(2 << 20) && found <= inner.store.slabs.charged_bytes());
     world.assert_is_whole(table);
-    while inner.evict(usize::MAX) > 0 {}
+    while inner.eviction().evict(usize::MAX) > 0 {}
     inner.store.release();
     assert_eq!(large(begin + 4), 0);
     world.assert_is_whole(table);
