@@ -3,6 +3,7 @@
 //! A thread that leaves an older version or a deletion in a chain queues the row. Commits check a
 //! few queued rows from time to time, and the background work checks all of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use spillway_reclaim::epochs::stripe;
@@ -15,6 +16,9 @@ use crate::store::Retired;
 use crate::table::Table;
 use crate::version::Content;
 use crate::version::{Target, Word};
+
+/// Slots of a dropped table that are emptied under one pin.
+const EMPTIED: u64 = 4096;
 
 impl RowWriter<'_> {
     /// Collects up to `most` rows that this thread queued.
@@ -96,9 +100,18 @@ impl RowWriter<'_> {
     /// Removes all rows of a table that no snapshot sees any more. `false` if some cannot be
     /// removed yet.
     pub(super) fn empty_table(&self, table: &Arc<Table>) -> bool {
+        let (mut whole, end) = (true, table.rows.end());
+        // A pin for each part, so that the memory of the earlier parts is freed meanwhile.
+        for begin in (0..end).step_by(EMPTIED as usize) {
+            whole &= self.empty_slots(table, begin..end.min(begin + EMPTIED));
+        }
+        whole
+    }
+
+    fn empty_slots(&self, table: &Arc<Table>, slots: Range<u64>) -> bool {
         let pin = self.store.pin();
         let (mut whole, mut retired) = (true, Vec::new());
-        for slot in 0..table.rows.end() {
+        for slot in slots {
             let mut entry = table.rows.lock(slot);
             let mut word = entry.word();
             let mut placed = true;

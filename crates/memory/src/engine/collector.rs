@@ -1,4 +1,7 @@
 //! The queue of rows with garbage.
+//!
+//! - **COLLECTOR-1 (queued).** A row with a version or a deletion that no snapshot will need is in
+//!   the queue, until a thread has collected that garbage.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

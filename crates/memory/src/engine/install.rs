@@ -29,8 +29,14 @@ const COLLECTS_EVERY: u64 = 4;
 const COLLECTED_AT_ONCE: usize = 8;
 /// One commit in this many updates the watermark.
 const REFRESHES_EVERY: u64 = 32;
-/// One commit in this many thins the chains that it finds long.
-const THINS_EVERY: u64 = 16;
+/// The bits of a hash that are zero if a commit thins the chains that it finds long.
+const THINS_BITS: u32 = 4;
+
+/// Whether a commit thins the chains that it finds long. One in 16 does, but not each sixteenth:
+/// then a row that is changed in step with the others would never be thinned.
+fn thins(csn: Csn) -> bool {
+    csn.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - THINS_BITS) == 0
+}
 
 /// The parts of the engine that change rows in memory.
 #[derive(Clone, Copy)]
@@ -224,6 +230,7 @@ impl RowWriter<'_> {
                 Chain { store: self.store, segments: self.segments, entry: &mut entry, pin: &pin };
             let had_garbage = chain.has_garbage();
             if let Some(same) = chain.put(new) {
+                let became_garbage = !had_garbage && chain.has_garbage();
                 self.take_over(same, &pin, unplaced.as_deref(), &mut retired);
                 if let Some(unplaced) = unplaced {
                     unplaced.retain(|one| one.0 != same);
@@ -231,6 +238,9 @@ impl RowWriter<'_> {
                 }
                 drop(entry);
                 self.store.retire(retired);
+                if became_garbage {
+                    self.collector.push(Item { table: table.clone(), rid, until: csn });
+                }
                 return;
             }
             // The collector, which has the row queued, trims a long chain. If each commit walked
@@ -239,7 +249,7 @@ impl RowWriter<'_> {
                 false => chain.trim(self.pins.watermark(), &mut retired),
                 true => Garbage::Until(csn),
             };
-            if csn.0.is_multiple_of(THINS_EVERY) && chain.is_long() {
+            if thins(csn) && chain.is_long() {
                 let mut live = Vec::new();
                 self.pins.live(&mut live);
                 chain.thin(&live, &mut retired);

@@ -25,6 +25,7 @@ mod full_disk;
 mod inspect;
 mod loading;
 mod reads;
+mod scenarios;
 mod updates;
 
 const LOG: &str = "/log";
