@@ -254,6 +254,48 @@ fn nodes_grow_and_shrink_at_each_threshold() {
     }
 }
 
+/// INDEX-2, for every set of short keys with the bytes at both ends of the order, among them keys
+/// that are prefixes of others, keys of zero bytes and the empty key. Each set differs from the one
+/// before in one key. Seeks between siblings have to go on in the next or last node (libart 51 and
+/// 56, go-adaptive-radix-tree 4 and 28, unodb 850).
+#[test]
+fn index_2_every_set_of_short_keys_answers_every_bound() {
+    let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
+    for first in [0, 1, 0xFF] {
+        keys.push(vec![first]);
+        keys.extend([0, 0xFF].map(|second| vec![first, second]));
+    }
+    let probes: Vec<Vec<u8>> =
+        keys.iter().flat_map(|key| [key.clone(), [key, &[0x80][..]].concat()]).collect();
+    let (bench, mut model) = (Bench::new(), Model::new());
+    for number in 1..1_u64 << keys.len() {
+        // The bit in which two successive Gray codes differ.
+        let key = &keys[number.trailing_zeros() as usize];
+        match model.remove(key) {
+            Some(there) => assert!(bench.remove(key, there)),
+            None => {
+                bench.insert(key, rid(number)).unwrap();
+                model.insert(key.clone(), rid(number));
+            }
+        }
+        bench.assert_shape();
+        for probe in &probes {
+            assert_eq!(bench.get(probe), model.get(probe).copied());
+            for bound in [Bound::Included(probe.as_slice()), Bound::Excluded(probe.as_slice())] {
+                let above = model.range::<[u8], _>((bound, Bound::Unbounded));
+                let above = above.map(|(key, rid)| (key.clone(), *rid));
+                let range = (bound, Bound::Unbounded);
+                let found = bench.collect(range, Direction::Forward, usize::MAX);
+                assert!(found.into_iter().eq(above), "{bound:?} {model:?}");
+                let below = model.range::<[u8], _>((Bound::Unbounded, bound)).rev();
+                let below = below.map(|(key, rid)| (key.clone(), *rid));
+                let found = bench.collect(range, Direction::Backward, usize::MAX);
+                assert!(found.into_iter().eq(below), "{bound:?} {model:?}");
+            }
+        }
+    }
+}
+
 /// INDEX-3: keys of up to 64 KiB, prefixes of each other, so that the tree is 2,000 nodes deep.
 #[test]
 fn index_3_long_keys_are_keys() {
@@ -359,17 +401,24 @@ fn scan_beside(bench: &Bench, always: &Model, is_done: impl Fn() -> bool, seed: 
         let most = rng.below(40) as usize + 1;
         let is_forward = rng.chance(1, 2);
         let direction = if is_forward { Direction::Forward } else { Direction::Backward };
-        let range = (Bound::Included(from), Bound::Unbounded);
+        // The other end of some scans is at a key that writers insert and remove.
+        let ends = [&b"a"[..], &[b'a'; 41], b"abc\x07", b"abc\xFF", b"z\x50", b"zz"];
+        let end = ends[rng.below(ends.len() as u64) as usize];
+        let end =
+            Some(end).filter(|end| rng.chance(1, 2) && is_forward == (from < *end) && from != *end);
+        let range = (Bound::Included(from), end.map_or(Bound::Unbounded, Bound::Excluded));
         bench.index.collect(range, direction, most, &mut out, &bench.epochs.pin());
         let keys: Vec<_> = out.iter().map(|(key, _)| key).collect();
         assert_eq!(keys[0], from);
+        let is_inside = |key: &[u8]| end.is_none_or(|end| is_forward == (key < end) && key != end);
+        assert!(keys.iter().all(|key| is_inside(key)), "a scan leaves its range");
         assert!(keys.is_sorted_by(|one, two| if is_forward { one < two } else { one > two }));
         let last = keys[keys.len() - 1];
         let is_between = |key: &[u8]| match direction {
             Direction::Forward => key >= from && (key <= last || keys.len() < most),
             Direction::Backward => key <= from && (key >= last || keys.len() < most),
         };
-        let expected = always.iter().filter(|key| is_between(key));
+        let expected = always.iter().filter(|key| is_between(key) && is_inside(key));
         for key in expected {
             assert!(keys.contains(&key.as_slice()), "{key:?}");
         }
