@@ -110,7 +110,7 @@ pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
 }
 
 /// The value as an integer, rounded, clamped to the range of `i64` (or of `u64` above it); `None`
-/// for NULL.
+/// for NULL. A date or a time is rounded to its nearest second before it becomes a number.
 #[must_use]
 pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     match *value {
@@ -121,7 +121,20 @@ pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
         ValueRef::Double(number) => Some(number.round_ties_even() as i128),
         ValueRef::Text(text) => Some(text_integer(text.as_bytes())),
         ValueRef::Bytes(bytes) => Some(text_integer(bytes)),
-        _ => to_decimal(value)?.to_i128(),
+        _ => to_decimal(&whole_seconds(*value))?.to_i128(),
+    }
+}
+
+/// A time rounded to whole seconds, which may carry into the minute and up to the year; other values
+/// unchanged. The last second of the year 9999 loses its fraction instead.
+fn whole_seconds(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        ValueRef::DateTime(at) => {
+            let last = DateTime { micros: at.micros / 1_000_000 * 1_000_000, ..at };
+            ValueRef::DateTime(at.round(0).unwrap_or(last))
+        }
+        ValueRef::Time(time) => ValueRef::Time(time.round(0)),
+        value => value,
     }
 }
 

@@ -568,3 +568,17 @@ fn texts_in_keys_are_groups_of_eight() {
     let expected = [&[7, 1][..], b"\0A\0B\0C\0\0\x06"].concat();
     assert_eq!(written(ValueRef::Text("aBc "), Collation::GeneralCi), expected);
 }
+
+#[test]
+fn times_become_integers_by_whole_seconds() {
+    let of = |value: Value| crate::convert::to_i128(&value.as_ref()).unwrap();
+    let at = |text: &str| of(Value::DateTime(DateTime::parse(text).unwrap()));
+    assert_eq!(at("2023-12-31 23:59:59.5"), 20_240_101_000_000);
+    assert_eq!(at("2024-02-28 23:59:59.999999"), 20_240_229_000_000);
+    assert_eq!(at("2024-02-28 23:59:59.499999"), 20_240_228_235_959);
+    // There is no later second.
+    assert_eq!(at("9999-12-31 23:59:59.9"), 99_991_231_235_959);
+    let span = |text: &str| of(Value::Time(Time::parse(text).unwrap()));
+    assert_eq!((span("00:59:59.5"), span("-00:59:59.5")), (10_000, -10_000));
+    assert_eq!((span("00:00:00.4"), span("-838:59:58.5")), (0, -8_385_959));
+}

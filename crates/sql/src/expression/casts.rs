@@ -1,11 +1,16 @@
 //! Evaluates CAST and CONVERT.
 
+use spillway_types::column::IntWidth;
 use spillway_types::convert::{self, to_datetime, to_i128, to_time};
-use spillway_types::{ColumnType, DateTime, StoreError, Value};
+use spillway_types::temporal::TIME_MAX_MICROS;
+use spillway_types::{ColumnType, DateTime, StoreError, Time, Value};
 
 use super::context::{Context, wrong_value};
 use super::operands::bits_of;
 use crate::errors::{Result, SqlError};
+
+/// 838:59:59 as a number.
+const TIME_NUMBER_MAX: f64 = 8_385_959.0;
 
 impl Context<'_> {
     pub(crate) fn cast(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
@@ -13,6 +18,7 @@ impl Context<'_> {
             return Ok(Value::Null);
         }
         Ok(match ty {
+            ColumnType::Int { width, .. } if *width != IntWidth::Big => self.fitted(ty, value),
             ColumnType::Int { unsigned, .. } => {
                 if let Value::Text(_) | Value::Bytes(_) = value {
                     self.as_integer(value)?;
@@ -43,7 +49,10 @@ impl Context<'_> {
                 if whole.is_none_or(|time| !time.in_range()) {
                     self.cut(value, "time")?;
                 }
-                let time = whole.or_else(|| convert::time_prefix(&value.to_text()));
+                let time = whole.or_else(|| match value {
+                    Value::Text(_) | Value::Bytes(_) => convert::time_prefix(&value.to_text()),
+                    number => longest_time(number),
+                });
                 time.map_or(Value::Null, |time| Value::Time(time.round(*digits).held()))
             }
             ColumnType::Decimal { .. } => {
@@ -128,6 +137,19 @@ impl Context<'_> {
         }
         self.raise(wrong_value("Truncated incorrect INTEGER", &shown))
     }
+}
+
+/// The longest span, for a number with more hours than a span has; `None` if its minutes or its
+/// seconds are none.
+fn longest_time(number: &Value) -> Option<Time> {
+    let number = convert::to_double(&number.as_ref())?.trunc();
+    let is_long = number.abs() > TIME_NUMBER_MAX;
+    let of_sixty = |part: f64| part.abs() < 60.0;
+    // A larger double has no digits there.
+    let is_time = number.abs() >= 1e15
+        || (of_sixty(number % 100.0) && of_sixty((number / 100.0).trunc() % 100.0));
+    let micros = if number < 0.0 { -TIME_MAX_MICROS } else { TIME_MAX_MICROS };
+    (is_long && is_time).then_some(Time { micros })
 }
 
 fn cast_integer(value: &Value, unsigned: bool) -> Value {

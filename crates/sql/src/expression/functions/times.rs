@@ -36,14 +36,15 @@ fn wrong(context: &Context<'_>, kind: &str, value: &Value) -> Result<()> {
     context.raise(wrong_value(&format!("Incorrect {kind}"), &value.to_text()))
 }
 
+/// A value as a span. One that is too long is the longest, with a warning.
 fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
     let time = to_time(&value.as_ref());
-    if time.is_some() {
+    if time.is_some_and(|time| time.in_range()) {
         return Ok(time);
     }
     let shown = value.to_text();
     context.raise(wrong_value("Truncated incorrect time", &shown))?;
-    Ok(time_prefix(&shown))
+    Ok(time.or_else(|| time_prefix(&shown)).map(|time| time.held()))
 }
 
 /// A value, or the content of a text: a date and time, or a span.
@@ -66,7 +67,8 @@ fn either(value: &Value) -> Option<MomentOrSpan> {
             if dated {
                 to_datetime(&other.as_ref()).map(MomentOrSpan::At)
             } else {
-                to_time(&other.as_ref()).or_else(|| time_prefix(shown)).map(MomentOrSpan::Span)
+                let time = to_time(&other.as_ref()).or_else(|| time_prefix(shown));
+                time.map(|time| MomentOrSpan::Span(time.held()))
             }
         }
     }
@@ -590,11 +592,17 @@ fn moment_today(context: &Context<'_>, written: &Value) -> Result<Value> {
 /// EXTRACT of a date and time, or of a span.
 fn extract_part(context: &Context<'_>, args: &[Value]) -> Result<Value> {
     let unit = text(&args[0]).to_ascii_lowercase();
-    let dated = ["year", "quarter", "month", "week", "day", "year_month"].contains(&unit.as_str());
-    let part = if dated || unit.starts_with("day_") {
-        if let (Value::Time(_), true) = (&args[1], unit.starts_with("day_")) {
-            return Ok(Value::Null);
-        }
+    let dated = match unit.as_str() {
+        "year" | "quarter" | "month" | "week" | "day" | "year_month" => true,
+        // A span has no days: its hours may be more than 24.
+        unit if unit.starts_with("day_") => match &args[1] {
+            Value::Time(_) => false,
+            Value::Text(text) => text.bytes().filter(|byte| *byte == b'-').count() > 1,
+            other => matches!(either(other), Some(MomentOrSpan::At(_))),
+        },
+        _ => false,
+    };
+    let part = if dated {
         let at = moment(context, &args[1])?;
         at.and_then(|at| extract(&unit, at, at.time()))
     } else {

@@ -13,7 +13,6 @@ use crate::expression::{
 };
 use crate::parser::unit_named;
 use crate::planner::aggregate::AggregateKind;
-use crate::planner::literals::fraction_digits;
 use crate::planner::plan;
 use crate::planner::query_plan::{QueryBody, QueryPlan};
 
@@ -226,10 +225,7 @@ pub(super) fn interval_expr(date: Typed, amount: Typed, unit: String, negative: 
         _ if unit != "second" => 0,
         ColumnType::Decimal { scale, .. } => (*scale).min(6),
         ty if ty.is_numeric() && !matches!(ty, ColumnType::Float | ColumnType::Double) => 0,
-        _ => match &amount.expr {
-            Expr::Const(Value::Text(text)) => fraction_digits(text),
-            _ => 6,
-        },
+        _ => 6,
     };
     let dated = !timed && !micros && !unit.starts_with("day");
     let ty = match &date.ty {
