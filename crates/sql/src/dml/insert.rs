@@ -15,7 +15,7 @@ use super::{
     same, target, value_for,
 };
 use crate::api::Info;
-use crate::catalog::{TableDef, shift_timestamps};
+use crate::catalog::{DefaultValue, TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::executor::store;
 use crate::expression::{Context, Expr, handed};
@@ -41,8 +41,7 @@ pub(crate) struct InsertPlan {
 
 #[derive(Debug)]
 enum InsertSource {
-    /// `None` for DEFAULT.
-    Rows(Vec<Vec<Option<Expr>>>),
+    Rows(Vec<GivenRow>),
     Query {
         plan: Box<QueryPlan>,
         /// The number of its last columns that only ON DUPLICATE KEY UPDATE reads.
@@ -51,6 +50,21 @@ enum InsertSource {
         /// found before the first one is written.
         reads_target: bool,
     },
+}
+
+/// The values of a row of VALUES; `None` for DEFAULT.
+#[derive(Debug)]
+struct GivenRow {
+    values: Vec<Option<Expr>>,
+    /// Whether a value names a column of the row.
+    names_columns: bool,
+}
+
+impl GivenRow {
+    fn new(values: Vec<Option<Expr>>) -> GivenRow {
+        let names_columns = values.iter().flatten().any(|value| value.reach() > 0);
+        GivenRow { values, names_columns }
+    }
 }
 
 impl InsertPlan {
@@ -226,15 +240,20 @@ fn source_of(
     columns: &[usize],
 ) -> Result<InsertSource> {
     let mut binder = Binder::new(names);
+    // As in MySQL, a value may name columns of its own row. It reads no stored row.
+    binder.scope.tables.push(planner::table_scope(table));
     let mut bind = |(expr, column): (&ast::Expr, &usize)| {
         value_for(&mut binder, expr, &table.columns[*column].ty)
     };
     if !insert.assignments.is_empty() {
         let values = insert.assignments.iter().map(|assignment| &assignment.value).zip(columns);
-        return Ok(InsertSource::Rows(vec![values.map(bind).collect::<Result<_>>()?]));
+        return Ok(InsertSource::Rows(vec![GivenRow::new(
+            values.map(bind).collect::<Result<_>>()?,
+        )]));
     }
+    let defaults = || GivenRow::new(vec![None; columns.len()]);
     let Some(source) = source else {
-        return Ok(InsertSource::Rows(vec![vec![None; columns.len()]]));
+        return Ok(InsertSource::Rows(vec![defaults()]));
     };
     let SetExpr::Values(list) = &*source.body else {
         let mut plan = planner::plan_query(names, source, None, &[])?;
@@ -262,7 +281,7 @@ fn source_of(
     let mut rows = Vec::with_capacity(list.rows.len());
     for (at, row) in list.rows.iter().enumerate() {
         if row.content.is_empty() && insert.columns.is_empty() {
-            rows.push(vec![None; columns.len()]);
+            rows.push(defaults());
             continue;
         }
         if row.content.len() != columns.len() {
@@ -271,7 +290,8 @@ fn source_of(
                 format!("Column count doesn't match value count at row {}", at + 1),
             ));
         }
-        rows.push(row.content.iter().zip(columns).map(&mut bind).collect::<Result<_>>()?);
+        let values = row.content.iter().zip(columns).map(&mut bind).collect::<Result<_>>()?;
+        rows.push(GivenRow::new(values));
     }
     Ok(InsertSource::Rows(rows))
 }
@@ -298,24 +318,32 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write_exprs(&mut self, row: &[Option<Expr>]) -> Result<()> {
+    fn write_exprs(&mut self, given: &GivenRow) -> Result<()> {
         let context = self.maker.context;
         let _kept = context.keep_values();
-        self.write(
-            row.iter().map(|expr| expr.as_ref().map(|expr| context.value(expr, &[])).transpose()),
-        )
+        if given.names_columns {
+            return self.write(|writer, row| writer.fill_by_columns(context, given, row));
+        }
+        let values = given.values.iter();
+        let values = values.map(|expr| expr.as_ref().map(|e| context.value(e, &[])).transpose());
+        self.write(|writer, row| writer.fill(values, row))
     }
 
     /// As `write_exprs`, with parameters of this row.
-    fn write_with(&mut self, row: &[Option<Expr>], params: &[Value]) -> Result<()> {
+    fn write_with(&mut self, given: &GivenRow, params: &[Value]) -> Result<()> {
         let context = self.maker.context;
         let own = context.with_params(params);
         let _kept = own.keep_values();
-        let values =
-            row.iter().map(|expr| expr.as_ref().map(|expr| own.value(expr, &[])).transpose());
+        if given.names_columns {
+            let written = self.write(|writer, row| writer.fill_by_columns(&own, given, row));
+            context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
+            return written;
+        }
+        let values = given.values.iter();
+        let values = values.map(|expr| expr.as_ref().map(|e| own.value(e, &[])).transpose());
         let values = values.collect::<Result<Vec<_>>>()?;
         context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
-        self.write(values.into_iter().map(Ok))
+        self.write(|writer, row| writer.fill(values.into_iter().map(Ok), row))
     }
 
     /// Writes a row that the query has returned.
@@ -324,21 +352,23 @@ impl Writer<'_> {
         self.more.clear();
         self.more.extend_from_slice(row.get(self.plan.columns.len()..).unwrap_or_default());
         let values = row.iter().zip(&plan.columns).zip(&self.plan.columns);
-        self.write(values.map(|((value, from), to)| {
+        let values = values.map(|((value, from), to)| {
             let ty = &table.columns[*to].ty;
             Ok(Some(Cow::Owned(handed(value, &from.column_type, ty))))
-        }))?;
+        });
+        self.write(|writer, row| writer.fill(values, row))?;
         keep_thread(self.maker.context, self.records);
         Ok(())
     }
 
-    fn write<'v>(&mut self, values: impl Iterator<Item = GivenValue<'v>>) -> Result<()> {
+    /// Writes the row that `fill` makes.
+    fn write(&mut self, fill: impl FnOnce(&Self, &mut Row) -> Result<()>) -> Result<()> {
         self.records += 1;
         if !self.plan.ignore {
-            return self.write_row(values);
+            return self.write_row(fill);
         }
         let before = self.maker.context.txn.savepoint();
-        let outcome = match self.write_row(values) {
+        let outcome = match self.write_row(fill) {
             Err(error) if matches!(error.code, 1062 | 3819 | 1048) => {
                 // Earlier indexes may have accepted the row before a later one refused it.
                 self.maker.context.txn.rollback_to(before);
@@ -365,6 +395,35 @@ impl Writer<'_> {
                 }
                 Some(value) => self.maker.store_into(*column, value, self.records, place)?,
             }
+        }
+        for column in &self.plan.others {
+            row[*column] = self.maker.initial(*column)?;
+        }
+        Ok(())
+    }
+
+    /// As `fill`, from values that name columns of the row. Such a column has the value that it was
+    /// given to the left, or else its default; an AUTO_INCREMENT column without a value is zero.
+    fn fill_by_columns(
+        &self,
+        context: &Context<'_>,
+        given: &GivenRow,
+        row: &mut Row,
+    ) -> Result<()> {
+        row.clear();
+        for (column, def) in self.maker.table().columns.iter().enumerate() {
+            let is_made =
+                matches!(def.default, DefaultValue::CurrentTimestamp | DefaultValue::Expr(_));
+            row.push(if is_made { self.maker.initial(column)? } else { def.constant_default() });
+        }
+        for (column, expr) in self.plan.columns.iter().zip(&given.values) {
+            row[*column] = match expr {
+                None => self.maker.initial(*column)?,
+                Some(expr) => match context.eval(expr, row)? {
+                    Value::Null if self.plan.rules.auto == Some(*column) => Value::Null,
+                    value => self.maker.store(*column, value, self.records)?,
+                },
+            };
         }
         for column in &self.plan.others {
             row[*column] = self.maker.initial(*column)?;
@@ -401,11 +460,11 @@ impl Writer<'_> {
         }
     }
 
-    fn write_row<'v>(&mut self, values: impl Iterator<Item = GivenValue<'v>>) -> Result<()> {
+    fn write_row(&mut self, fill: impl FnOnce(&Self, &mut Row) -> Result<()>) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let mut stored = context.room.values();
         self.made = 0;
-        self.fill(values, &mut stored)?;
+        fill(self, &mut stored)?;
         // A CHECK cannot name the AUTO_INCREMENT column, so a row that fails it takes no number.
         self.maker.check(&stored)?;
         let (generated, explicit) = self.number(&mut stored)?;
