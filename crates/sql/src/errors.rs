@@ -165,6 +165,12 @@ impl SqlError {
         SqlError::new(1054, format!("Unknown column '{name}' in '{place}'"))
     }
 
+    /// 1364: a column has no default.
+    #[cold]
+    pub(crate) fn no_default(column: &str) -> SqlError {
+        SqlError::new(1364, format!("Field '{column}' doesn't have a default value"))
+    }
+
     #[cold]
     pub(crate) fn unknown_engine(name: &str) -> SqlError {
         SqlError::new(1286, format!("Unknown storage engine '{name}'"))

@@ -335,8 +335,7 @@ impl<'a> Maker<'a> {
                     && !def.auto_increment
                     && !matches!(def.ty, ColumnType::Enum(_)) =>
             {
-                let text = format!("Field '{}' doesn't have a default value", def.name);
-                self.fail(SqlError::new(1364, text))?;
+                self.fail(SqlError::no_default(&def.name))?;
                 def.ty.zero()
             }
             _ if def.auto_increment => Value::Null,

@@ -8,7 +8,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    self, AssignmentTarget, Expr, GroupByExpr, Ident, SetExpr, VisitMut, VisitorMut,
+    self, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Ident, SetExpr, VisitMut, VisitorMut,
 };
 
 use super::name_path;
@@ -93,12 +94,15 @@ struct QueryNames<'a> {
 }
 
 impl QueryNames<'_> {
+    /// Whether a name is no column of the query: that of the target table, of a variable, a text in
+    /// double quotes, or one that already stands for a column of the query.
     fn is_own(&self, path: &[Ident]) -> bool {
         let is = |name: &str, ident: &Ident| name.eq_ignore_ascii_case(&ident.value);
         match path {
             [name] => {
                 name.quote_style == Some('"')
                     || name.value.starts_with('@')
+                    || name.value.ends_with(' ')
                     || is("default", name)
                     || self.table.column(&name.value).is_some()
             }
@@ -112,10 +116,42 @@ impl QueryNames<'_> {
         }
     }
 
-    fn is_values(expr: &Expr) -> bool {
-        matches!(expr, Expr::Function(call)
-            if name_path(&call.name).pop().is_some_and(|n| n.eq_ignore_ascii_case("values")))
+    /// The argument of DEFAULT(), if it is a column that the target table does not have.
+    fn has_foreign_default(&self, expr: &Expr) -> bool {
+        let Some(FunctionArguments::List(list)) = call_of(expr, "default") else { return false };
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(column))] = list.args.as_slice() else {
+            return false;
+        };
+        path_of(column).is_some_and(|path| !self.is_own(path))
     }
+
+    /// Puts a name in place of a column of the query, or of the default of one, and makes the query
+    /// return it.
+    fn take(&mut self, expr: &mut Expr) {
+        let known = self.found.iter().position(|found| found == expr);
+        let at = known.unwrap_or(self.found.len());
+        let name = Expr::Identifier(Ident::with_quote('`', stand_in(at)));
+        let column = std::mem::replace(expr, name);
+        if known.is_none() {
+            self.found.push(column);
+        }
+    }
+}
+
+/// The name of a column.
+fn path_of(expr: &Expr) -> Option<&[Ident]> {
+    match expr {
+        Expr::Identifier(ident) => Some(std::slice::from_ref(ident)),
+        Expr::CompoundIdentifier(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// The arguments of a call of a function.
+fn call_of<'e>(expr: &'e Expr, function: &str) -> Option<&'e FunctionArguments> {
+    let Expr::Function(call) = expr else { return None };
+    let name = name_path(&call.name).pop()?;
+    name.eq_ignore_ascii_case(function).then_some(&call.args)
 }
 
 impl VisitorMut for QueryNames<'_> {
@@ -132,25 +168,17 @@ impl VisitorMut for QueryNames<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.skipped += usize::from(QueryNames::is_values(expr));
+        self.skipped += usize::from(call_of(expr, "values").is_some());
+        if self.skipped == 0 && self.has_foreign_default(expr) {
+            self.take(expr);
+        }
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.skipped -= usize::from(QueryNames::is_values(expr));
-        let path = match &*expr {
-            Expr::Identifier(ident) => std::slice::from_ref(ident),
-            Expr::CompoundIdentifier(path) => path.as_slice(),
-            _ => return ControlFlow::Continue(()),
-        };
-        if self.skipped == 0 && !self.is_own(path) {
-            let known = self.found.iter().position(|found| found == expr);
-            let at = known.unwrap_or(self.found.len());
-            let column =
-                std::mem::replace(expr, Expr::Identifier(Ident::with_quote('`', stand_in(at))));
-            if known.is_none() {
-                self.found.push(column);
-            }
+        self.skipped -= usize::from(call_of(expr, "values").is_some());
+        if self.skipped == 0 && path_of(expr).is_some_and(|path| !self.is_own(path)) {
+            self.take(expr);
         }
         ControlFlow::Continue(())
     }

@@ -40,10 +40,11 @@ enum Foreign {
     Function(String),
 }
 
-/// The functions that MySQL refuses in a DEFAULT: they have side effects, or report on the
-/// session's last statements.
-const NOT_IN_DEFAULT: [&str; 12] = [
+/// The functions that MySQL refuses in a DEFAULT: they have side effects, report on the session's
+/// last statements, or name a column of a statement.
+const NOT_IN_DEFAULT: [&str; 13] = [
     "benchmark",
+    "default",
     "found_rows",
     "get_lock",
     "is_free_lock",
@@ -58,7 +59,7 @@ const NOT_IN_DEFAULT: [&str; 12] = [
 ];
 
 /// The functions whose result depends on more than their arguments.
-const NOT_IN_CHECK: [&str; 33] = [
+const NOT_IN_CHECK: [&str; 34] = [
     "benchmark",
     "connection_id",
     "curdate",
@@ -68,6 +69,7 @@ const NOT_IN_CHECK: [&str; 33] = [
     "current_user",
     "curtime",
     "database",
+    "default",
     "found_rows",
     "get_lock",
     "is_free_lock",

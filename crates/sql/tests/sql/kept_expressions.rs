@@ -46,6 +46,7 @@ const FOREIGN: &[(&str, u16, u16)] = &[
     ("(LAST_INSERT_ID())", 3770, 3814),
     ("(FOUND_ROWS())", 3770, 3814),
     ("(`sleep`(1))", 3770, 3814),
+    ("(DEFAULT(a))", 3770, 3814),
 ];
 
 #[test]

@@ -6,7 +6,8 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::aggregates::WrittenAggregate;
-use super::{Binder, boxed};
+use super::{Binder, boxed, is_variable};
+use crate::catalog::{DefaultValue, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Ask, Expr, Op, Scalar, Typed, beside_column, common_collation, typed_value,
@@ -15,6 +16,7 @@ use crate::parser::unit_named;
 use crate::planner::aggregate::AggregateKind;
 use crate::planner::plan;
 use crate::planner::query_plan::{QueryBody, QueryPlan};
+use crate::planner::stored_expressions::bind_default;
 
 /// Whether a column of a subquery counts as constant in a comparison. A row subquery has one row,
 /// so all its columns do. Otherwise only a column of constants does, and for a set operation only
@@ -142,6 +144,8 @@ impl Binder<'_> {
             ("values", [column]) if self.inserting.is_some() => {
                 return self.inserted_value(column);
             }
+            ("default", [column]) => return self.default_of(column),
+            ("default", _) => return Err(SqlError::syntax("DEFAULT() has one column")),
             ("charset" | "collation", [one]) => {
                 if let Some(named) = self.charset_named(&name, one)? {
                     return Ok(named);
@@ -160,6 +164,55 @@ impl Binder<'_> {
         let made = self.call(call, &args);
         self.keeps_truth = around;
         made
+    }
+
+    /// DEFAULT(): the default of a stored table's column. As in MariaDB, and unlike MySQL, it may be
+    /// an expression.
+    fn default_of(&self, column: &ast::Expr) -> Result<Typed> {
+        let path: Vec<String> = match column {
+            ast::Expr::Identifier(ident) if !is_variable(ident) => vec![ident.value.clone()],
+            ast::Expr::CompoundIdentifier(parts) if !is_variable(&parts[0]) => {
+                parts.iter().map(|part| part.value.clone()).collect()
+            }
+            other => return Err(SqlError::syntax(format!("near '{other}'"))),
+        };
+        let (table, at) = self.stored_column(&path)?;
+        let def = &table.columns[at];
+        let made = match &def.default {
+            DefaultValue::None if !def.nullable && !def.auto_increment => {
+                return Err(SqlError::no_default(&def.name));
+            }
+            DefaultValue::CurrentTimestamp => {
+                let digits = match def.ty {
+                    ColumnType::DateTime(digits) | ColumnType::Timestamp(digits) => digits,
+                    _ => 0,
+                };
+                Scalar::Now.typed(vec![typed_value(Value::Int(digits.into()))])?.expr
+            }
+            DefaultValue::Expr(text) => bind_default(self.names.catalog, &def.name, text)?,
+            _ => Expr::Const(def.constant_default()),
+        };
+        // Bytes that are a constant would be a hexadecimal literal.
+        let is_cast = matches!(def.default, DefaultValue::Expr(_)) || def.ty.is_binary();
+        let expr = if is_cast { Expr::Cast(boxed(made), def.ty.clone()) } else { made };
+        let (ty, collation) = (def.ty.clone(), def.collation);
+        Ok(Typed { expr, ty, collation, nullable: def.nullable })
+    }
+
+    /// The stored table, and the position of its column, to which a name refers in this query or in
+    /// an enclosing one.
+    ///
+    /// # Errors
+    /// 1235 for a column of another table.
+    fn stored_column(&self, path: &[String]) -> Result<(Arc<TableDef>, usize)> {
+        for binder in Binder::chain(Some(self)) {
+            let Some((slot, table, _)) = binder.scope.find(path)? else { continue };
+            let Ok(def) = self.names.catalog.table(&table.db, &table.name) else {
+                return Err(SqlError::unsupported("DEFAULT() of a column of no stored table"));
+            };
+            return Ok((def.clone(), slot - table.offset));
+        }
+        Err(SqlError::unknown_column(&path.join("."), self.place))
     }
 
     /// DATE_ADD and similar functions: a date, and an interval or a number of days.
