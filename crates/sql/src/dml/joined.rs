@@ -69,6 +69,7 @@ fn joined(names: Names<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     let factors = from.iter().flat_map(|tables| {
         std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
     });
+    planner::check_count(factors.clone().count())?;
     let mut all = Vec::new();
     for factor in factors {
         if let TableFactor::Table { name, alias, .. } = factor {

@@ -17,6 +17,23 @@ use crate::expression::{Expr, Op};
 use crate::parser::{part_name, path_of};
 use crate::privilege::TO_LOCK;
 
+/// The most tables of one SELECT, UPDATE or DELETE, as in MySQL. Those of its subqueries and derived
+/// tables do not count. The limit bounds the time of planning, which compares the tables of a join
+/// with each other.
+const TABLES_MAX: usize = 61;
+
+/// Refuses a join of too many tables.
+///
+/// # Errors
+/// 1116.
+pub(crate) fn check_count(tables: usize) -> Result<()> {
+    if tables <= TABLES_MAX {
+        return Ok(());
+    }
+    let text = format!("Too many tables; Spillway can only use {TABLES_MAX} tables in a join");
+    Err(SqlError::new(1116, text))
+}
+
 /// The parts of a FROM clause while it is bound.
 pub(crate) struct From<'a, 'b> {
     pub(crate) binder: &'a mut Binder<'b>,
@@ -33,6 +50,7 @@ pub(crate) struct From<'a, 'b> {
 
 impl From<'_, '_> {
     pub(crate) fn add(&mut self, mut table: ScopeTable, kind: SourceKind) -> Result<()> {
+        check_count(self.sources.len() + 1)?;
         let duplicate = self.binder.scope.tables.iter().any(|other| {
             other.alias.eq_ignore_ascii_case(&table.alias)
                 && other.db.eq_ignore_ascii_case(&table.db)

@@ -23,7 +23,7 @@ pub(crate) use access::{Access, Hints, Interval, WHOLE, answered};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use bind::{Binder, parameter};
 pub(crate) use columns_read::{columns_of, columns_read, note_columns};
-pub(crate) use from::table_scope;
+pub(crate) use from::{check_count, table_scope};
 pub(crate) use join_order::{by_order, plan_table};
 pub(crate) use literals::literal;
 pub(crate) use plan::{bind_count, plan_query};

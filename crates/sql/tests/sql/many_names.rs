@@ -38,3 +38,36 @@ fn many_names_are_dropped_renamed_and_locked() {
     run(&mut session, &format!("DROP TABLE {}", new.join(","))).unwrap();
     assert!(run(&mut session, "SHOW TABLES").unwrap().is_empty());
 }
+
+/// A join has at most 61 tables, as in MySQL, so a statement that names more ends at once.
+#[test]
+fn joins_of_many_tables_are_refused_at_once() {
+    let mut session = crate::common::in_memory().session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    let aliases = |count| names("a", count).join(",");
+    let from = |count| names("t a", count).join(",");
+    assert_eq!(run(&mut session, &format!("SELECT COUNT(*) FROM {}", from(61))).unwrap(), ["1"]);
+    // The tables of a derived table and of a subquery are others.
+    let both = format!("SELECT (SELECT COUNT(*) FROM {0}) FROM (SELECT 1 FROM {0}) AS d", from(61));
+    assert_eq!(run(&mut session, &both).unwrap(), ["1"]);
+    for count in [62, 5000] {
+        let (from, aliases) = (from(count), aliases(count));
+        let joined = from.replace(',', " JOIN ");
+        for sql in [
+            format!("SELECT COUNT(*) FROM {from}"),
+            format!("SELECT (SELECT 1 FROM {joined})"),
+            format!("DELETE {aliases} FROM {from}"),
+            format!("DELETE FROM {aliases} USING {joined}"),
+            format!("UPDATE {from} SET a1.id = 1"),
+        ] {
+            assert_eq!(code(&mut session, &sql), 1116, "{sql:.60}");
+        }
+    }
+    let (from, aliases) = (from(61), aliases(61));
+    assert_eq!(code(&mut session, &format!("DELETE {aliases} FROM {from} WHERE a0.id = 2")), 0);
+    let unknown = names("b", 20_000).join(",");
+    assert_eq!(code(&mut session, &format!("DELETE {unknown} FROM {from}")), 1109);
+    assert_eq!(code(&mut session, &format!("DELETE {aliases} FROM {from}")), 0);
+    assert!(run(&mut session, "SELECT * FROM t").unwrap().is_empty());
+}
