@@ -248,6 +248,35 @@ fn large_results_of_functions(server: &Server, client: &mut Client) {
     assert_eq!(client.run("SELECT LENGTH(REVERSE(REPEAT('x', 1000000)))"), 0);
 }
 
+/// Rows in memory with values of 64 KiB to 4 MiB, for which the budget has no room together.
+#[test]
+fn large_rows_in_memory_keep_to_the_bound() {
+    let server = Server::start();
+    let mut client = server.client();
+    let columns = "id INT PRIMARY KEY, v LONGBLOB";
+    assert_eq!(client.run(&format!("CREATE TABLE m ({columns}) ENGINE=MEMORY_OPTIMIZED")), 0);
+    let value = |id: u64| format!("REPEAT('{}', {})", id % 10, 65_536_u64 << (id % 7));
+    let ids = 0..130;
+    for id in ids.clone() {
+        let sql = format!("INSERT INTO m VALUES ({id}, {})", value(id));
+        assert_eq!(client.run_once_it_fits(&sql), 0, "{id}");
+    }
+    server.check("a load of large rows");
+    for id in ids {
+        let (old, new) = (value(id), value(id + 1));
+        let sql = format!("UPDATE m SET v = {new} WHERE id = {id} AND v = {old}");
+        assert_eq!(client.run_once_it_fits(&sql), 0, "{id}");
+    }
+    server.check("reads and updates of large rows");
+    assert!(server.figure("memory_engine_evicted_total") > 60);
+    assert!(server.figure("memory_engine_version_bytes") > 10 * MIB);
+    assert_eq!(client.run("DROP TABLE m"), 0);
+    while server.figure("memory_engine_version_bytes") > MIB {
+        spillway_base::clock::Clock::system().sleep(Duration::from_millis(5));
+    }
+    server.await_idle_memory();
+}
+
 /// Each kind of use alone, then the metrics.
 #[test]
 fn a_server_keeps_to_its_memory() {

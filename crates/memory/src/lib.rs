@@ -5,6 +5,7 @@
 //!
 //! - `rid`: record ids;
 //! - `large_pages`: large pages of the system;
+//! - `runs`: the allocator of large versions, in pages of the system;
 //! - `slab`: the allocator of versions and index nodes, in pages that are charged to the budget;
 //! - `index`: ordered maps from keys to record ids;
 //! - `index_file`: the file of an index in a checkpoint;
@@ -36,6 +37,7 @@ mod manifest;
 mod pins;
 pub mod rid;
 mod rows;
+mod runs;
 mod segments;
 mod slab;
 mod store;

@@ -5,7 +5,7 @@
 //! *shards*, so that threads rarely contend. An object is freed into the shard of its page,
 //! whichever thread frees it. When the last object of a page is freed, the page's memory is
 //! returned to the operating system at once, and its charge to the budget. Objects larger than
-//! [`OBJECT_MAX`] come from the global allocator and are charged individually.
+//! [`OBJECT_MAX`] have runs of pages of their own ([`crate::runs`]).
 //!
 //! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
@@ -18,16 +18,16 @@
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
 use memmap2::{MmapMut, MmapOptions};
-use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::large_pages::{self, LARGE_PAGE_BYTES};
+use crate::runs::Runs;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
@@ -36,10 +36,8 @@ const HEADER_BYTES: usize = size_of::<PageHeader>().next_multiple_of(64);
 /// The smallest object. It bounds the number of objects in a page.
 const OBJECT_MIN: usize = 16;
 const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
-/// The largest object of a page.
-const OBJECT_MAX: usize = 8 << 10;
-/// Alignment of objects, in bytes.
-pub(crate) const ALIGN: usize = 8;
+/// The largest object of a page. A page has room for three of these.
+const OBJECT_MAX: usize = 16 << 10;
 /// Pages of a piece, which can be a large page of the system.
 const PIECE_PAGES: usize = LARGE_PAGE_BYTES / PAGE_BYTES;
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
@@ -68,7 +66,7 @@ fn class_bytes(class: usize) -> usize {
     (1 << power) + step * (1 << (power - 3))
 }
 
-const CLASSES: usize = 64 + 4 * 8;
+const CLASSES: usize = 64 + 5 * 8;
 
 /// The header of a page, under the lock of its shard.
 #[repr(C)]
@@ -165,19 +163,13 @@ impl PagesState {
     }
 }
 
-/// Objects that are too large for a page.
-struct Large {
-    charge: Charge,
-    /// The length of each object, by its address.
-    objects: FxHashMap<usize, usize>,
-}
-
 /// Allocates objects. The module's page states the guarantees.
 pub(crate) struct Slabs {
     pages: Pages,
     shards: Box<[Mutex<SlabShard>]>,
     budget: Budget,
-    large: Mutex<Large>,
+    /// Objects that are too large for a page.
+    pub(crate) large: Runs,
     /// Bytes of objects, as requested.
     bytes: AtomicUsize,
 }
@@ -207,10 +199,7 @@ impl Slabs {
             pages,
             shards: (0..SHARDS).map(|_| shard()).collect(),
             budget: budget.clone(),
-            large: Mutex::new(Large {
-                charge: budget.charge(Use::Rows, 0),
-                objects: FxHashMap::default(),
-            }),
+            large: Runs::new(budget),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -223,14 +212,14 @@ impl Slabs {
 
     /// Bytes that are charged to the budget.
     pub(crate) fn charged_bytes(&self) -> usize {
-        self.pages.state.lock().charge.bytes() + self.large.lock().charge.bytes()
+        self.pages.state.lock().charge.bytes() + self.large.charged_bytes()
     }
 
     /// Allocates an object.
     pub(crate) fn allocate(&self, bytes: usize) -> NonNull<u8> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if bytes > OBJECT_MAX {
-            return self.allocate_large(bytes);
+            return self.large.allocate(bytes);
         }
         let class = size_class(bytes);
         let number = shard_number();
@@ -264,14 +253,8 @@ impl Slabs {
     pub(crate) unsafe fn free(&self, object: NonNull<u8>, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if bytes > OBJECT_MAX {
-            let mut large = self.large.lock();
-            // First, so that `large_objects` does not find it any more.
-            large.objects.remove(&(object.as_ptr() as usize));
-            // SAFETY: `allocate_large` made it with this layout.
-            unsafe { dealloc(object.as_ptr(), large_layout(bytes)) };
-            let left = large.charge.bytes() - bytes;
-            large.charge.resize(left);
-            return;
+            // SAFETY: as for this call.
+            return unsafe { self.large.free(object, bytes) };
         }
         let page = page_of(object);
         // SAFETY: the page is in use, as it has an object; its shard does not change meanwhile.
@@ -280,19 +263,6 @@ impl Slabs {
         if emptied {
             self.return_page(page);
         }
-    }
-
-    fn allocate_large(&self, bytes: usize) -> NonNull<u8> {
-        let charge = self.budget.charge(Use::Rows, bytes);
-        let layout = large_layout(bytes);
-        // SAFETY: the layout is not empty. Zeroed, because eviction may read it before it is
-        // written.
-        let object = unsafe { alloc_zeroed(layout) };
-        let object = NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout));
-        let mut large = self.large.lock();
-        large.charge.join(charge);
-        large.objects.insert(object.as_ptr().expose_provenance(), bytes);
-        object
     }
 
     fn take_page(&self) -> Page {
@@ -423,20 +393,6 @@ impl Slabs {
         true
     }
 
-    /// Whether there are objects that are too large for a page.
-    pub(crate) fn has_large(&self) -> bool {
-        !self.large.lock().objects.is_empty()
-    }
-
-    /// Calls `visit` for each object that is too large for a page. Objects are not freed during the
-    /// call, and may not be written yet.
-    pub(crate) fn large_objects(&self, visit: &mut dyn FnMut(NonNull<u8>)) {
-        for address in self.large.lock().objects.keys() {
-            let object = std::ptr::with_exposed_provenance_mut(*address);
-            visit(NonNull::new(object).expect("objects are not at address zero"));
-        }
-    }
-
     /// Ends [`Slabs::pin_page`].
     pub(crate) fn unpin_page(&self, number: usize) {
         let page = self.page(number);
@@ -459,22 +415,6 @@ impl Slabs {
         // SAFETY: there is address space for `most` pages.
         Page(unsafe { self.pages.base.add(number * PAGE_BYTES) }.cast())
     }
-}
-
-impl Drop for Slabs {
-    /// Frees the large objects that still have owners. The mapping frees the pages.
-    fn drop(&mut self) {
-        for (address, bytes) in self.large.lock().objects.drain() {
-            let object: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
-            // SAFETY: `allocate_large` made it with this layout, and `free` would have removed it.
-            // Owners use it through the slabs, which are being dropped.
-            unsafe { dealloc(object, large_layout(bytes)) };
-        }
-    }
-}
-
-fn large_layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, ALIGN).expect("objects are far smaller than the address space")
 }
 
 fn page_of(object: NonNull<u8>) -> Page {
@@ -565,6 +505,9 @@ fn shard_number() -> usize {
 mod tests {
     use super::*;
     use spillway_base::rng::Rng;
+
+    /// Alignment of objects, in bytes.
+    const ALIGN: usize = 8;
 
     #[test]
     fn classes_cover_their_sizes() {

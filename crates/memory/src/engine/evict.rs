@@ -3,7 +3,8 @@
 //! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. From a page it
 //! evicts the rows that were not read since the last visit, and moves the few others to another
 //! page. A page with many hot rows stays. So pages become free where rows that were written
-//! together are cold together.
+//! together are cold together. Versions that are too large for a page are visited one by one in a
+//! circle of their own.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -27,6 +28,8 @@ use crate::version::{Target, Word};
 const MOVED_SHARE: usize = 4;
 /// Rounds over all pages in search of memory: one to clear the marks of reads, one to evict.
 const ROUNDS: usize = 2;
+/// The most large versions that are looked up at a time.
+const LARGE_AT_ONCE: usize = 64;
 /// How often `keep_pledge` tries to free retired versions.
 const PLEDGE_TRIES: usize = 50;
 /// Rows from the log are loaded only while the budget divided by this stays free.
@@ -80,22 +83,19 @@ impl Eviction<'_> {
     /// Evicts rows of about this many bytes. Returns the number of bytes that become free once
     /// their readers have left.
     pub(super) fn evict(&self, bytes: usize) -> usize {
-        // One thread at a time: a second one would visit the same pages.
-        let Some(mut hand) = self.evictor.hand.try_lock() else { return 0 };
+        let Some(mut hands) = self.evictor.hands.try_lock() else { return 0 };
         // Updates the watermark: the cheaper figure of `refresh` lags by many commits.
         self.pins.live(&mut Vec::new());
         let stable = self.pins.stable();
         let pages = self.store.slabs.pages();
-        let (mut found, mut objects) = (0, Vec::new());
-        if self.store.slabs.has_large() {
-            found += self.evict_large(bytes, stable);
-        }
+        let mut found = self.evict_large(&mut hands.large, bytes, stable);
+        let mut objects = Vec::new();
         for _ in 0..ROUNDS * pages {
             if found >= bytes {
                 break;
             }
-            let page = *hand % pages;
-            *hand = page + 1;
+            let page = hands.page % pages;
+            hands.page = page + 1;
             if self.store.slabs.pin_page(page, &mut objects) {
                 found += self.evict_page(&objects, stable);
                 self.store.slabs.unpin_page(page);
@@ -105,34 +105,42 @@ impl Eviction<'_> {
         found
     }
 
-    /// Evicts rows that are too large for pages, first those that were not read since the last
-    /// call.
-    fn evict_large(&self, bytes: usize, stable: Csn) -> usize {
-        let mut objects = Vec::new();
-        self.store.slabs.large_objects(&mut |object| {
-            objects.push((self.store.owner(object), object));
-        });
+    /// Evicts rows that are too large for pages, from the hand on: those that were not read since
+    /// its last visit.
+    fn evict_large(&self, hand: &mut usize, bytes: usize, stable: Csn) -> usize {
+        let large = &self.store.slabs.large;
+        let mut left = ROUNDS * large.len();
+        if left == 0 {
+            return 0;
+        }
         let tables = self.tables.load();
         let pin = self.store.pin();
-        let (mut found, mut retired) = (0, Vec::new());
-        for round in 0..ROUNDS {
+        let (mut found, mut retired, mut objects) = (0, Vec::new(), Vec::new());
+        while found < bytes && left > 0 {
+            objects.clear();
+            large.visit(*hand, LARGE_AT_ONCE.min(left), &mut |object| {
+                objects.push((self.store.owner(object), object));
+            });
             for ((table, slot), object) in &objects {
                 if found >= bytes {
                     break;
                 }
+                *hand = object.as_ptr() as usize + 1;
                 // If the address has another object by now, `candidate` checks that it is this
                 // slot's version.
                 let candidate = self.candidate(&tables, *table, *slot, object.cast(), stable, &pin);
                 let Some(Candidate { mut entry, version: at }) = candidate else { continue };
                 let version = self.store.version(at, &pin);
                 let Ok(place) = version.place() else { continue };
-                if version.take_use() && round + 1 < ROUNDS {
+                if version.take_use() {
                     continue;
                 }
                 entry.set_as_it_was(Word::place(place));
                 found += version.bytes();
                 retired.push(Retired::Version(at));
             }
+            // Other threads may have freed all objects.
+            left -= objects.len().max(1);
         }
         self.evictor.count(retired.len());
         self.store.retire(retired);

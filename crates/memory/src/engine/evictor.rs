@@ -1,16 +1,25 @@
 //! The state of eviction.
 //!
-//! - **EVICTOR-1 (one at a time).** One thread at a time evicts: it holds the lock of the hand. A
-//!   second one would visit the same pages.
+//! - **EVICTOR-1 (one at a time).** One thread at a time evicts: it holds the lock of the hands. A
+//!   second one would visit the same rows.
 
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 
-/// The position of the CLOCK hand, and what was evicted.
+/// The positions of the CLOCK algorithm.
+#[derive(Default)]
+pub(super) struct Hands {
+    /// The next page.
+    pub(super) page: usize,
+    /// The address from which the next large version is looked for.
+    pub(super) large: usize,
+}
+
+/// The positions of the CLOCK algorithm, and what was evicted.
 #[derive(Default)]
 pub(super) struct Evictor {
-    /// The next page. The lock is held while a thread evicts.
-    pub(super) hand: Mutex<usize>,
+    /// The lock is held while a thread evicts.
+    pub(super) hands: Mutex<Hands>,
     /// Rows that left memory.
     evicted: AtomicU64,
 }

@@ -23,6 +23,7 @@ use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 mod full_disk;
 mod inspect;
+mod large_values;
 mod loading;
 mod reads;
 mod scenarios;
