@@ -9,7 +9,7 @@ use std::sync::Arc;
 use spillway_reclaim::epochs::stripe;
 
 use super::collector::{Item, SHARDS};
-use super::install::RowWriter;
+use super::put::RowWriter;
 use crate::chain::{Chain, Garbage};
 use crate::rid::Rid;
 use crate::store::Retired;

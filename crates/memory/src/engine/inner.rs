@@ -1,4 +1,4 @@
-//! The parts of an engine, and those of them that each operation needs.
+//! The parts of an engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,20 +8,11 @@ use spillway_base::sync::atomic::AtomicU64;
 use spillway_storage::async_reads::{AsyncReadSettings, AsyncReads};
 use spillway_storage::{Disk, IdleQueues};
 
-use super::checkpoint::CheckpointFiles;
 use super::checkpoints::Checkpoints;
 use super::collector::Collector;
-use super::compact::LogCompaction;
-use super::evict::Eviction;
 use super::evictor::Evictor;
 use super::health::Health;
-use super::install::{Installer, RowWriter};
-use super::load::KeyLoader;
 use super::page_collapse::PageCollapse;
-use super::prefetch::ReadAhead;
-use super::read::RowReader;
-use super::recover::Opening;
-use super::removal::Removal;
 use super::table_set::TableSet;
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
@@ -111,69 +102,3 @@ pub(super) struct Inner {
 /// The memory engine. Cheap to clone; clones share the engine.
 #[derive(Clone)]
 pub struct MemoryEngine(pub(super) Arc<Inner>);
-
-/// The parts that each operation needs.
-impl Inner {
-    #[inline]
-    pub(super) fn rows(&self) -> RowWriter<'_> {
-        let Inner { store, segments, pins, collector, .. } = self;
-        RowWriter { store, segments, pins, collector }
-    }
-
-    #[inline]
-    pub(super) fn keys(&self) -> KeyLoader<'_> {
-        KeyLoader { rows: self.rows(), health: &self.health }
-    }
-
-    #[inline]
-    pub(super) fn reader(&self) -> RowReader<'_> {
-        RowReader { keys: self.keys(), log: &self.log, budget: &self.budget }
-    }
-
-    #[inline]
-    pub(super) fn ahead(&self) -> ReadAhead<'_> {
-        ReadAhead { reader: self.reader(), queues: &self.idle_queues, disk: &*self.disk }
-    }
-
-    #[inline]
-    pub(super) fn installer(&self) -> Installer<'_> {
-        let Inner { tables, checkpoints, unplaced, .. } = self;
-        Installer { keys: self.keys(), tables, checkpoints, unplaced }
-    }
-
-    pub(super) fn eviction(&self) -> Eviction<'_> {
-        let Inner { store, pins, tables, evictor, .. } = self;
-        Eviction { store, pins, tables, evictor }
-    }
-
-    pub(super) fn removal(&self) -> Removal<'_> {
-        Removal { rows: self.rows(), tables: &self.tables, log: &self.log }
-    }
-
-    pub(super) fn checkpoint_files(&self) -> CheckpointFiles<'_> {
-        let Inner { dir, store, segments, tables, checkpoints, counts, .. } = self;
-        let disk = &*self.disk;
-        CheckpointFiles { disk, dir, store, segments, tables, checkpoints, counts }
-    }
-
-    pub(super) fn log_compaction(&self) -> LogCompaction<'_> {
-        let Inner { settings, dir, store, segments, pins, tables, checkpoints, counts, .. } = self;
-        LogCompaction {
-            settings,
-            disk: &*self.disk,
-            dir,
-            store,
-            segments,
-            pins,
-            tables,
-            checkpoints,
-            counts,
-        }
-    }
-
-    pub(super) fn opening(&self) -> Opening<'_> {
-        let Inner { settings, dir, budget, tables, checkpoints, .. } = self;
-        let (disk, keys) = (&*self.disk, self.keys());
-        Opening { settings, disk, dir, budget, keys, tables, checkpoints }
-    }
-}

@@ -9,7 +9,7 @@ use spillway_base::{Direction, Error, ErrorKind, Result};
 use spillway_reclaim::epochs::Pin;
 
 use super::health::Health;
-use super::install::RowWriter;
+use super::put::RowWriter;
 use super::table_set::TableSet;
 use super::work_state::Work;
 use crate::index::Entries;

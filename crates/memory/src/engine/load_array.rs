@@ -8,7 +8,7 @@ use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Result, thread};
 use spillway_storage::OpenMode;
 
-use super::recover::Opening;
+use super::opening::Opening;
 use crate::manifest::{PAGES, TableFiles};
 use crate::rows::{EmptySlots, PAGE_ENTRIES, PageEntries, PageLoad};
 use crate::stream::{Blocks, Position};

@@ -42,7 +42,7 @@
 //! - `work_state`: requests of background work; `page_collapse`: large pages; `health`: failures.
 //!
 //! An operation is a struct with the parts that it needs, such as `install::Installer` and
-//! `read::RowReader`; `inner` makes them. Only a round of background work, and the beginning and
+//! `read::RowReader`; `parts` makes them. Only a round of background work, and the beginning and
 //! the end of a checkpoint, use the engine as a whole (`work`, `checkpoint`).
 //!
 //! # Locks
@@ -72,8 +72,11 @@ mod load_array;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod metrics;
+mod opening;
 mod page_collapse;
+mod parts;
 mod prefetch;
+mod put;
 mod read;
 mod recover;
 mod removal;

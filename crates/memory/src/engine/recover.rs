@@ -21,10 +21,10 @@ use super::evict::Giver;
 use super::evictor::Evictor;
 use super::health::Health;
 use super::inner::{Counts, Inner, MemorySettings};
-use super::install::RowWriter;
-use super::load::KeyLoader;
 use super::load_array::LoadedArray;
+use super::opening::Opening;
 use super::page_collapse::PageCollapse;
+use super::put::RowWriter;
 use super::table_set::{TableSet, Tables};
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
@@ -103,17 +103,6 @@ pub(super) fn open(
     budget.gives_way(Arc::downgrade(&giver));
     inner.work.keep_giver(giver);
     Ok(inner)
-}
-
-/// The parts of the engine that an opening needs.
-pub(super) struct Opening<'e> {
-    pub(super) settings: &'e MemorySettings,
-    pub(super) disk: &'e dyn Disk,
-    pub(super) dir: &'e Path,
-    pub(super) budget: &'e Budget,
-    pub(super) keys: KeyLoader<'e>,
-    pub(super) tables: &'e TableSet,
-    pub(super) checkpoints: &'e Checkpoints,
 }
 
 impl Opening<'_> {
@@ -197,14 +186,6 @@ impl Opening<'_> {
         drop(entry);
         collector.push(Item { table: table.clone(), rid, until: record.csn });
         Ok(())
-    }
-
-    pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
-        self.dir.join(file_name(number, kind))
-    }
-
-    pub(super) fn damaged(&self, files: &TableFiles, what: &str) -> Error {
-        Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use spillway_base::Direction;
 use spillway_base::engine::Access;
 
-use super::install::RowWriter;
+use super::put::RowWriter;
 use super::table_set::TableSet;
 use crate::chain::Chain;
 use crate::index::Entries;
