@@ -11,8 +11,8 @@ use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
 use super::bulk::keep_thread;
 use super::{
-    Changed, Maker, Rules, changed_scope, name_path, named_column, named_table, query_columns,
-    same, target, value_for,
+    Changed, Maker, Rules, changed_scope, lacks_default, name_path, named_column, named_table,
+    query_columns, same, target, value_for,
 };
 use crate::api::Info;
 use crate::catalog::{DefaultValue, TableDef, shift_timestamps};
@@ -161,12 +161,14 @@ impl InsertPlan {
                 }
             }
             InsertSource::Query { plan, reads_target: false, .. } => {
+                writer.check_given()?;
                 executor::run_query(context, plan, &mut |row| {
                     writer.write_result(plan, row)?;
                     Ok(true)
                 })?;
             }
             InsertSource::Query { plan, reads_target: true, .. } => {
+                writer.check_given()?;
                 let mut rows = executor::Spool::new(context);
                 executor::run_query(context, plan, &mut |row| {
                     rows.push(row)?;
@@ -344,6 +346,17 @@ impl Writer<'_> {
         let values = values.collect::<Result<Vec<_>>>()?;
         context.warnings.borrow_mut().append(&mut own.warnings.borrow_mut());
         self.write(|writer, row| writer.fill(values.into_iter().map(Ok), row))
+    }
+
+    /// Refuses a query that leaves out a column without a default, even if it returns no row.
+    fn check_given(&self) -> Result<()> {
+        let columns = &self.maker.table().columns;
+        let missing =
+            self.plan.others.iter().map(|at| &columns[*at]).find(|def| lacks_default(def));
+        match missing.filter(|_| self.maker.strict) {
+            Some(def) => Err(SqlError::no_default(&def.name)),
+            None => Ok(()),
+        }
     }
 
     /// Writes a row that the query has returned.

@@ -157,6 +157,13 @@ impl Rules {
     }
 }
 
+/// Whether an INSERT must give the column a value in strict mode. The default of an ENUM is its
+/// first member.
+fn lacks_default(def: &ColumnDef) -> bool {
+    let has_other = def.nullable || def.auto_increment || matches!(def.ty, ColumnType::Enum(_));
+    def.default == DefaultValue::None && !has_other
+}
+
 /// Builds rows of a table in stored form.
 struct Maker<'a> {
     context: &'a Context<'a>,
@@ -329,12 +336,7 @@ impl<'a> Maker<'a> {
             DefaultValue::CurrentTimestamp => {
                 def.ty.store(&Value::DateTime(self.context.now())).unwrap_or_default()
             }
-            // The default of an ENUM is its first member.
-            DefaultValue::None
-                if !def.nullable
-                    && !def.auto_increment
-                    && !matches!(def.ty, ColumnType::Enum(_)) =>
-            {
+            DefaultValue::None if lacks_default(def) => {
                 self.fail(SqlError::no_default(&def.name))?;
                 def.ty.zero()
             }

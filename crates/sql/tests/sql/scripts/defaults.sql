@@ -105,6 +105,17 @@ SELECT * FROM r;
 -- [k, e, n, s]
 -- 1 | a | 1 | NULL
 -- 1 | b | 2 | NULL
+# Also a query without rows must give such a column a value, unless the mode is not strict.
+INSERT INTO r (n) SELECT 1 FROM r WHERE n > 9;
+-- ERROR 1364 (HY000): Field 'k' doesn't have a default value
+INSERT INTO r (k, e) SELECT 1, 'a' FROM r WHERE n > 9;
+-- ok, 0 rows
+REPLACE INTO r (n, e) SELECT 1, 'a' FROM o WHERE id > 9;
+-- ERROR 1364 (HY000): Field 'k' doesn't have a default value
+INSERT INTO r (n) SELECT q FROM o WHERE id > 9 ON DUPLICATE KEY UPDATE n = 1;
+-- ERROR 1364 (HY000): Field 'k' doesn't have a default value
+INSERT IGNORE INTO r (n) SELECT 1 FROM r WHERE n > 9;
+-- ok, 0 rows
 # Defaults that are expressions are evaluated.
 CREATE TABLE x (id INT PRIMARY KEY, a INT DEFAULT (1 + 2), c VARCHAR(9) DEFAULT (CONCAT('x', 1.50)), g TINYINT DEFAULT (3), w INT DEFAULT (2.6), o BLOB DEFAULT ('blob'), x TEXT DEFAULT (REPEAT('é', 3)), j JSON DEFAULT (JSON_ARRAY(1)), i DATETIME DEFAULT CURRENT_TIMESTAMP, l TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP);
 -- ok, 0 rows
