@@ -9,6 +9,8 @@ MOMENT = r"[ab]\d+:(?:DATE|TIME|DATETIME|TIMESTAMP)\b(?:\(\d\))?"
 COMPARED = r"(?:=|<=>|<>|<|>=|<=|>)"
 # Something whose value is a time of day.
 SPAN = r"(?:TIME'|[ab]\d+:TIME\b|TIMEDIFF\(|TIME\(|SEC_TO_TIME\(|MAKETIME\()"
+# A time with half a second or more.
+HALF = r"(?:TIME(?:STAMP)?'[^']*\.[5-9]\d*'|[ab]\d+:(?:TIME|DATETIME)\(\d\))"
 PART_OF_DATE = r"(?:EXTRACT\((?:YEAR|QUARTER|MONTH|WEEK|DAY|YEAR_MONTH) FROM |\b(?:YEAR|QUARTER|MONTH|WEEK|YEARWEEK|WEEKOFYEAR|WEEKDAY|DAY|DAYOFWEEK|DAYOFYEAR|DAYNAME|MONTHNAME|LAST_DAY|TO_DAYS|TO_SECONDS)\()"
 
 
@@ -22,6 +24,12 @@ def question_marks(ours, theirs):
     """Whether what differs is NULL here and has a question mark there."""
     pairs = [pair for rows in zip(ours.rows, theirs.rows) for pair in zip(*rows) if pair[0] != pair[1]]
     return len(ours.rows) == len(theirs.rows) and all(a is None and "?" in (b or "") for a, b in pairs)
+
+
+def same_moments(ours, theirs):
+    """Whether only zeros at the end of fractions differ."""
+    plain = lambda value: re.sub(r"(:\d\d)\.?(\d*?)0*$", r"\1.\2", value) if value else value
+    return tuple(tuple(map(plain, row)) for row in ours.rows) == tuple(tuple(map(plain, row)) for row in theirs.rows)
 
 
 def cut_off(ours, theirs):
@@ -78,6 +86,11 @@ KNOWN = [
     (rf"TIMESTAMP'[^']*' {COMPARED} COALESCE\([\d.]+,{MOMENT}", r"^rows", "COALESCE of a number and a time is a text that is no date in MySQL 8, and compares with no date"),
     (r"-\(DATE'", r"^kinds .*'integer'.* instead of .*'decimal'", "the negative of a DATE is a decimal in MariaDB"),
     (rf"{PART_OF_DATE}{SPAN}", r"^(rows|left|error)", "a part of a date of a time of day is that of today in MySQL 8, zero or NULL in MariaDB"),
+    (r"UNION (ALL )?SELECT NULL", r"^kinds .*'integer'.* instead of .*'decimal'", "an unsigned column beside NULL is a decimal in MariaDB"),
+    (r"'\d{4}-[^']*' [+-] INTERVAL|(?:DATE_ADD|DATE_SUB|ADDDATE|TIMESTAMPADD)\(.*'\d{4}-", r"^(rows|left)", "a date given as text moves to one with six digits or none in MySQL 8, with those of the interval in MariaDB",
+     lambda ours, theirs: same_moments(ours, theirs)),
+    (r"EXTRACT\((?:HOUR|DAY_)\w* FROM (?:[ab]\d+:TIME\b|ADDTIME|SUBTIME|TIMEDIFF|SEC_TO_TIME|MAKETIME)", r"^(rows|left)", "a span of more than a day has hours alone in MySQL 8, and days in MariaDB"),
+    (rf"CAST\({HALF} AS (?:UN)?SIGNED\)", r"^(rows|left)", "a time is rounded to an integer in MySQL 8, and cut off in MariaDB"),
     (rf"DATE_FORMAT\({SPAN}", r"^(rows|left|error)", "DATE_FORMAT of a time of day is that of today in MySQL 8, NULL in MariaDB where it asks for a day's name"),
     (r"TIMESTAMP\(.*,(DATE'|TIMESTAMP'|[ab]\d+:(?:DATE|DATETIME|TIMESTAMP)\b)", r"^(rows|left|error)", "TIMESTAMP adds the time of a date and time in MySQL 8, and is NULL in MariaDB"),
     (r"(ADDTIME|SUBTIME)\((DATE'|LAST_DAY\(|STR_TO_DATE\(|[ab]\d+:DATE\b)", r"^kinds .*'text'.* instead of .*'datetime'", "ADDTIME and SUBTIME of a DATE are text in MySQL 8"),

@@ -1,5 +1,6 @@
 """Random tables, rows and statements over them."""
 
+import conversion_shapes
 import more_shapes
 import shapes
 from expressions import ANY, NUMBER, TYPES, Expressions, Node, kind_of
@@ -12,6 +13,9 @@ class Table:
         self.columns = [(f"{name}{at}", ty) for at, ty in enumerate(types)]
         self.rows = rng.randint(0, 12)
         self.not_null = {column for column, _ in self.columns if rng.random() < 0.15}
+        # Of columns that may be NULL, the defaults that are not.
+        given = {c: ty for c, ty in self.columns if c not in self.not_null and ty not in ("TEXT", "BLOB") and rng.random() < 0.3}
+        self.defaults = {c: "(3 + 4)" if "INT" in ty and rng.random() < 0.3 else TYPES[ty][-1] for c, ty in given.items()}
         keys = []
         for at in range(rng.randint(0, 2)):
             parts = []
@@ -30,6 +34,7 @@ class Table:
             null = " NOT NULL" if column in self.not_null else ""
             ty = ty.replace(" NULL", "") if null else ty
             default = " DEFAULT " + TYPES[ty if ty in TYPES else ty + " NULL"][0] if null and ty not in ("TEXT", "BLOB") else ""
+            default = f" DEFAULT {self.defaults[column]}" if column in self.defaults else default
             lines.append(f"{column} {ty}{null}{default}")
         return f"CREATE TABLE {self.name} ({', '.join(lines + self.keys)})"
 
@@ -228,8 +233,9 @@ class Statements:
 
     def query(self):
         chosen = self.rng.random()
-        if chosen < 0.55:
-            return self.rng.choice(shapes.QUERIES if chosen < 0.3 else more_shapes.QUERIES)(self)
+        if chosen < 0.6:
+            of = shapes if chosen < 0.25 else more_shapes if chosen < 0.45 else conversion_shapes
+            return self.rng.choice(of.QUERIES)(self)
         return self.rng.choice([self.scalar] * 6 + [self.rows] * 5 + [self.joined] * 2 + [self.using, self.grouped, self.grouped,
                                self.concatenated, self.distinct, self.limited, self.subquery, self.subquery, self.union,
                                self.no_table, self.no_table, self.outer_aggregate, self.outer_aggregate])()
@@ -238,7 +244,7 @@ class Statements:
         """A statement that changes a table; what it left is compared after it."""
         rng = self.rng
         if rng.random() < 0.5:
-            return rng.choice(shapes.CHANGES + more_shapes.CHANGES)(self)
+            return rng.choice(shapes.CHANGES + more_shapes.CHANGES + conversion_shapes.CHANGES)(self)
         table = self.table()
         name, columns = table.name, table.columns
         make = self.over([table])
