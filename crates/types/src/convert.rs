@@ -125,8 +125,8 @@ pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     }
 }
 
-/// A time rounded to whole seconds, which may carry into the minute and up to the year; other values
-/// unchanged. The last second of the year 9999 loses its fraction instead.
+/// A time rounded to whole seconds, which may carry into the minute and up to the year; other
+/// values unchanged. The last second of the year 9999 loses its fraction instead.
 fn whole_seconds(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         ValueRef::DateTime(at) => {

@@ -17,9 +17,9 @@ use crate::expression::{Expr, Op};
 use crate::parser::{part_name, path_of};
 use crate::privilege::TO_LOCK;
 
-/// The most tables of one SELECT, UPDATE or DELETE, as in MySQL. Those of its subqueries and derived
-/// tables do not count. The limit bounds the time of planning, which compares the tables of a join
-/// with each other.
+/// The most tables of one SELECT, UPDATE or DELETE, as in MySQL. Those of its subqueries and
+/// derived tables do not count. The limit bounds the time of planning, which compares the tables of
+/// a join with each other.
 const TABLES_MAX: usize = 61;
 
 /// Refuses a join of too many tables.

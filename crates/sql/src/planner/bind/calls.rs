@@ -166,8 +166,8 @@ impl Binder<'_> {
         made
     }
 
-    /// DEFAULT(): the default of a stored table's column. As in MariaDB, and unlike MySQL, it may be
-    /// an expression.
+    /// DEFAULT(): the default of a stored table's column. As in MariaDB, and unlike MySQL, it may
+    /// be an expression.
     fn default_of(&self, column: &ast::Expr) -> Result<Typed> {
         let path: Vec<String> = match column {
             ast::Expr::Identifier(ident) if !is_variable(ident) => vec![ident.value.clone()],
