@@ -486,6 +486,20 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Whether the engine's devices may soon lack the space for the commits that its files lack. It
+    /// reads no device. If it is so, callers ask [`Engine::flush_space`].
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    /// Whether the engine's devices have the space for the commits that its files lack, and for a
+    /// commit of `bytes` more. Without this space, the commit would take memory that the engine
+    /// cannot free.
+    fn flush_space(&self, bytes: u64) -> FlushSpace {
+        let _ = bytes;
+        FlushSpace::Enough
+    }
+
     /// How far the background work lags behind.
     fn debt(&self) -> Debt;
 
@@ -503,6 +517,17 @@ pub trait Engine: Send + Sync {
 
     /// Metrics for users and for monitoring.
     fn metrics(&self) -> Vec<Metric>;
+}
+
+/// Whether devices have the space for commits that are not in an engine's files yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushSpace {
+    /// They have it.
+    Enough,
+    /// They may have it once the engine has written what it has in memory.
+    AfterFlush,
+    /// They lack it, or the engine found the disk full when it last tried.
+    Lacking,
 }
 
 /// A position in a scan. It starts before the first key.

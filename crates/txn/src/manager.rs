@@ -298,8 +298,9 @@ impl TransactionManager {
         }
         // This comes after the cut, which may have left a file to reuse. A full disk is no error
         // here: a commit that finds no room reports that itself. The log does not take the space
-        // that an engine was given.
-        let prepared = if meets_full_disk { Ok(()) } else { shared.pipeline.prepare() };
+        // that an engine was given, or will need (RESERVE-7).
+        let takes_none = meets_full_disk || shared.needs_segments_space();
+        let prepared = if takes_none { Ok(()) } else { shared.pipeline.prepare() };
         let prepared = match prepared {
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(()),
             prepared => prepared,

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Charge;
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate, Replayed};
+use spillway_base::engine::{
+    Access, Cursor, Debt, Engine, FlushSpace, Found, Metric, RangeEstimate, Replayed,
+};
 use spillway_base::lock::Mutex;
 use spillway_base::{
     Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, LogPlace, Result, TableId,
@@ -66,6 +68,7 @@ pub struct ModelEngine {
     givings: Mutex<Option<GivesSpace>>,
     log: Mutex<Option<Arc<dyn SeesLog>>>,
     unreadable: AtomicBool,
+    flush_space: Mutex<FlushSpace>,
     failed: AtomicBool,
 }
 
@@ -122,6 +125,7 @@ impl ModelEngine {
             givings: Mutex::default(),
             log: Mutex::default(),
             unreadable: AtomicBool::new(false),
+            flush_space: Mutex::new(FlushSpace::Enough),
             failed: AtomicBool::new(false),
         }
     }
@@ -204,6 +208,11 @@ impl ModelEngine {
     /// Makes `asked` do what an engine does to return space on a full disk.
     pub fn watch_giving(&self, asked: impl FnMut() + Send + 'static) {
         *self.givings.lock() = Some(Box::new(asked));
+    }
+
+    /// Sets whether the engine has space for its files.
+    pub fn set_flush_space(&self, space: FlushSpace) {
+        *self.flush_space.lock() = space;
     }
 
     /// Makes the next lookup of a newest version fail, for tests of the lock's error.
@@ -402,6 +411,14 @@ impl Engine for ModelEngine {
         if let Some(asked) = &mut *self.givings.lock() {
             asked();
         }
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        *self.flush_space.lock() != FlushSpace::Enough
+    }
+
+    fn flush_space(&self, _bytes: u64) -> FlushSpace {
+        *self.flush_space.lock()
     }
 
     fn debt(&self) -> Debt {

@@ -31,6 +31,11 @@
 //!   finds the disk full, it is given eighths too.
 //! - **RESERVE-6 (no harm).** The file stores no data but its own size. If the file is lost, or
 //!   cannot be made, read or cut, the database works without a reserve.
+//! - **RESERVE-7 (room for flushes).** The log refuses a commit that an engine would not have the
+//!   space to write to its own files, after all that it has yet to write, as the disk is full for
+//!   this commit. Commits that free space are accepted. So memtables can be flushed on a full disk,
+//!   and the reserve is left for the work that frees more. The log makes no whole segment in the
+//!   space that the engines need.
 //!
 //! # Format
 //!
@@ -122,6 +127,11 @@ impl Reserve {
     /// Whether commits must check the reserve: a full disk was met, or the reserve is not whole.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of a log segment.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
     }
 
     /// Whether the file system has no space for another log segment.

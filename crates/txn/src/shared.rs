@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::Debt;
+use spillway_base::engine::{Debt, Engine, FlushSpace};
 use spillway_base::lock::Mutex;
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result, TableId};
@@ -19,7 +19,7 @@ use crate::locks::Locks;
 use crate::options::{Durability, Frees, TransactionOptions};
 use crate::overlay::{Folder, Overlays};
 use crate::pipeline::{self, Pipeline, RELAXED, Room, SAMPLE, SOON, Terms, Urgency};
-use crate::reserve::Reserve;
+use crate::reserve::{HOPE, Reserve};
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
 use crate::throttle::{SLIGHT, Throttle};
@@ -202,7 +202,9 @@ impl Shared {
     ) -> Result<Admission<'_>> {
         let durability = options.durability.unwrap_or(self.settings.durability);
         self.check_open()?;
-        if !self.reserve.is_full() {
+        let is_short =
+            self.engines.in_set(batch.engines()).any(|engine| engine.is_short_of_space());
+        if !is_short && !self.reserve.is_full() {
             let admitted = self.admit_at_once(batch, durability);
             if !is_full(&admitted) {
                 return admitted;
@@ -212,20 +214,28 @@ impl Shared {
         self.admit_on_full_disk(batch, durability, options.frees.max(Frees::of(batch)))
     }
 
-    /// Admits a batch on a disk that was found full. A batch that frees space may use the reserve.
-    /// Any other batch waits until the reserve is whole (RESERVE-2).
+    /// Admits a batch on a disk that was found full, or soon may be. A batch that frees space may
+    /// use the reserve. Any other batch waits until the reserve is whole (RESERVE-2) and the
+    /// engines have space for it (RESERVE-7).
     fn admit_on_full_disk(
         &self,
         batch: &WriteBatch,
         durability: Durability,
         frees: Frees,
     ) -> Result<Admission<'_>> {
+        let started = self.clock.now();
         loop {
             let mut outcome = Err(self.reserve.refusal());
             // The reserve is not made whole while an engine still needs space that it was given in
             // order to free more.
             let lends = self.reserve.has_hope(self.clock.now()) && self.engines_meet_full_disk();
-            if !lends && self.reserve.make_whole() {
+            let space = match frees {
+                Frees::Nothing => self.flush_space(batch),
+                Frees::Rows | Frees::Tables => FlushSpace::Enough,
+            };
+            if space != FlushSpace::Enough {
+                self.reserve.met_full_disk();
+            } else if !lends && self.reserve.make_whole() {
                 outcome = self.admit_at_once(batch, durability);
             }
             if frees == Frees::Nothing {
@@ -236,13 +246,15 @@ impl Shared {
                 if is_full(&outcome) {
                     outcome = self.admit_by_reserve(batch, frees);
                 }
-                if outcome.is_ok() {
+                if outcome.is_ok() && self.reserve.is_full() {
                     self.reserve.hope(self.clock.now());
                 }
             }
+            let now = self.clock.now();
+            let flushes = space == FlushSpace::AfterFlush && now - started < HOPE;
             // Without background threads nothing would free space during the wait.
             let waits =
-                self.pipeline.flushers.are_running() && self.reserve.has_hope(self.clock.now());
+                self.pipeline.flushers.are_running() && (flushes || self.reserve.has_hope(now));
             if !is_full(&outcome) || !waits {
                 return outcome;
             }
@@ -250,6 +262,21 @@ impl Shared {
             self.disk_waits.during(Cause::Log, &self.clock, || self.clock.sleep(LOOK));
             self.check_open()?;
         }
+    }
+
+    /// The space that the engines of a batch have to write it to their files later.
+    fn flush_space(&self, batch: &WriteBatch) -> FlushSpace {
+        // A new segment of the log must leave the space for the engines.
+        let is_small = self.pipeline.has_room(batch.as_bytes().len()) || self.reserve.lacks_room();
+        let log = if is_small { 0 } else { self.reserve.segment_bytes() };
+        let engines = self.engines.in_set(batch.engines());
+        let bytes_of = |engine: &Arc<dyn Engine>| log + batch.bytes_of(engine.kind()) as u64;
+        let lacks = engines
+            .map(|engine| engine.flush_space(bytes_of(engine)))
+            .filter(|space| *space != FlushSpace::Enough);
+        lacks
+            .reduce(|one, other| if one == other { one } else { FlushSpace::Lacking })
+            .unwrap_or(FlushSpace::Enough)
     }
 
     /// Admits a batch that frees space. Each time the log has no room, a part of the reserve is
@@ -272,6 +299,15 @@ impl Shared {
             }
         }
         Ok(Admission { room, memory })
+    }
+
+    /// Whether the engines would lack space after one more segment of the log.
+    pub(crate) fn needs_segments_space(&self) -> bool {
+        let lacks = |engine: &Arc<dyn Engine>| {
+            engine.is_short_of_space()
+                && engine.flush_space(self.reserve.segment_bytes()) != FlushSpace::Enough
+        };
+        self.engines.iter().any(lacks)
     }
 
     pub(crate) fn engines_meet_full_disk(&self) -> bool {

@@ -98,7 +98,8 @@ use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{
-    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
+    Access, Cursor, Debt, Engine, FlushSpace, Found, GetsAhead, Horizon, Metric, RangeEstimate,
+    Replayed,
 };
 use spillway_base::log_place::LogPlace;
 use spillway_base::sync::atomic::Ordering;
@@ -361,6 +362,14 @@ impl Engine for MemoryEngine {
 
     fn meets_full_disk(&self) -> bool {
         self.0.work.met_full_disk.load(Ordering::Acquire)
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.0.work.lacks_space.load(Ordering::Acquire)
+    }
+
+    fn flush_space(&self, _bytes: u64) -> FlushSpace {
+        if self.is_short_of_space() { FlushSpace::Lacking } else { FlushSpace::Enough }
     }
 
     fn debt(&self) -> Debt {

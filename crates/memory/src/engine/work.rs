@@ -137,12 +137,15 @@ impl Inner {
         if self.needs_checkpoint() {
             let before = self.checkpoints.recorded();
             checkpoint = self.checkpoint();
+            self.work.note_checkpoint(&checkpoint);
             match &checkpoint {
                 Ok(()) => return Ok(self.checkpoints.recorded() > before),
                 // The dropped rows of the rest of this round make the next checkpoint smaller.
                 Err(error) if error.kind() == ErrorKind::DiskFull => {}
                 Err(error) => return Err(error.clone()),
             }
+        } else {
+            self.work.note_checkpoint(&checkpoint);
         }
         match self.keys().load_some(&self.tables, &self.work) {
             Ok(false) => {}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use spillway_base::budget::GiveWay;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::sync::atomic::{AtomicBool, Ordering};
+use spillway_base::{ErrorKind, Result};
 
 /// The state that the background thread shares with the threads that request work.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(super) struct Work {
     pub(super) settled: AtomicBool,
     /// Whether the last round of work met a full disk.
     pub(super) met_full_disk: AtomicBool,
+    /// Whether the last round of work could not write a requested checkpoint for this reason.
+    pub(super) lacks_space: AtomicBool,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
 }
 
@@ -27,6 +30,12 @@ impl Work {
     /// Keeps the callback of the budget alive as long as the engine.
     pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
         *self.giver.lock() = Some(giver);
+    }
+
+    /// Notes how a requested checkpoint ended, or that none is requested.
+    pub(super) fn note_checkpoint(&self, outcome: &Result<()>) {
+        let is_full = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
+        self.lacks_space.store(is_full, Ordering::Release);
     }
 
     /// Prevents other threads from working on the engine's files.

@@ -119,6 +119,9 @@ fn a_commit_that_frees_space_empties_a_full_disk() {
 fn a_drop_that_finds_room_returns_the_space_of_a_nearly_full_disk() {
     for engine in ENGINES {
         let (disk, db, [large, other], _) = filled(1, engine);
+        disk.set_capacity(None);
+        db.flush().unwrap();
+        work(&db);
         disk.set_capacity(Some(disk.used() + (40 << 10)));
         put(&db, other, 1000).unwrap();
         empty(&db, large, true).unwrap();
@@ -163,23 +166,25 @@ fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_goi
     }
 }
 
-/// Rows that are deleted one by one, by their number and the number of all rows. The memory engine
-/// returns the space of log segments without live rows.
-const DELETED: [(&str, EngineKind, fn(u64, u64) -> bool); 5] = [
-    ("all", EngineKind::Tiered, |_, _| true),
-    ("all", EngineKind::Memory, |_, _| true),
-    ("every other", EngineKind::Tiered, |row, _| row % 2 == 0),
-    ("the upper half", EngineKind::Tiered, |row, all| row >= all / 2),
-    ("all but every tenth", EngineKind::Tiered, |row, _| row % 10 != 0),
+/// Rows that are deleted one by one, by their number and the number of all rows, with the size of
+/// slots in KiB. The memory engine returns the space of log segments without live rows.
+type Deleted = (&'static str, EngineKind, usize, fn(u64, u64) -> bool);
+const DELETED: [Deleted; 6] = [
+    ("all", EngineKind::Tiered, 64, |_, _| true),
+    ("all", EngineKind::Memory, 64, |_, _| true),
+    ("every other", EngineKind::Tiered, 64, |row, _| row % 2 == 0),
+    ("every other", EngineKind::Tiered, 256, |row, _| row % 2 == 0),
+    ("the upper half", EngineKind::Tiered, 64, |row, all| row >= all / 2),
+    ("all but every tenth", EngineKind::Tiered, 64, |row, _| row % 10 != 0),
 ];
 
 /// A database with memtables and log segments much smaller than its disk. So few deletions as here
 /// make no compaction due while there is space.
-fn open_larger(disk: &SimDisk) -> Result<Database> {
+fn open_larger(disk: &SimDisk, slot_kib: usize) -> Result<Database> {
     let settings = Settings {
         log_segment_bytes: 1 << 20,
         log_lanes: Some(1),
-        slot_bytes: 64 << 10,
+        slot_bytes: slot_kib << 10,
         deletions_min: 1 << 20,
         ..small()
     };
@@ -192,13 +197,29 @@ fn delete(db: &Database, table: Table, number: u64) -> Result<()> {
     txn.commit().wait().map(drop)
 }
 
+/// When commits are refused, the memtables still fit on the disk, without the reserve (RESERVE-7).
+#[test]
+fn memtables_can_be_flushed_once_commits_are_refused() {
+    for slot_kib in [64, 256] {
+        let disk = SimDisk::new(4);
+        disk.set_capacity(Some(14 << 20));
+        let db = open_larger(&disk, slot_kib).unwrap();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("large", EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        let refused = (0..).find_map(|row| put(&db, table, row).err()).unwrap();
+        assert_eq!(refused.kind(), ErrorKind::DiskFull);
+        db.flush().unwrap_or_else(|error| panic!("{slot_kib}: {error}"));
+    }
+}
+
 /// After single rows were deleted on a full disk, nearly as many can be inserted again (PICKER-7).
 #[test]
 fn single_rows_that_are_deleted_return_the_space_of_a_full_disk() {
-    for (name, engine, is_deleted) in DELETED {
+    for (name, engine, slot_kib, is_deleted) in DELETED {
         let disk = SimDisk::new(2);
         disk.set_capacity(Some(14 << 20));
-        let db = open_larger(&disk).unwrap();
+        let db = open_larger(&disk, slot_kib).unwrap();
         let (disk, db, [large, other], rows) = fill(disk, db, engine, |_| ());
         let deleted: Vec<u64> = (0..rows).filter(|row| is_deleted(*row, rows)).collect();
         for (count, row) in deleted.iter().enumerate() {
@@ -214,10 +235,10 @@ fn single_rows_that_are_deleted_return_the_space_of_a_full_disk() {
             (0..4).any(|_| put(&db, other, number).inspect_err(|_| work(&db)).is_ok())
         };
         let put = (0..wanted).take_while(|number| put(*number)).count() as u64;
-        assert_eq!(put, wanted, "{name} of {rows}, {engine:?}");
+        assert_eq!(put, wanted, "{name} of {rows}, {engine:?}, {slot_kib}");
         drop(db);
         disk.kill();
-        let db = open_larger(&disk).unwrap();
+        let db = open_larger(&disk, slot_kib).unwrap();
         let txn = db.begin(TransactionOptions::new());
         let left = rows - deleted.len() as u64;
         assert_eq!(read(&txn, txn.table("large").unwrap()).len() as u64, left, "{name}");

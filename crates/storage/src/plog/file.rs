@@ -442,6 +442,15 @@ impl Plog for FilePlog {
         self.room.release(room.0);
     }
 
+    fn has_room(&self, payload: u64) -> bool {
+        let room = frame_bytes(payload as usize);
+        let has_room = self.room.claim(room);
+        if has_room {
+            self.room.release(room);
+        }
+        has_room
+    }
+
     fn prepare(&self) -> Result<()> {
         let state = self.state.lock();
         if state.busy || !state.spare.is_empty() || state.failure.is_some() {

@@ -154,6 +154,9 @@ pub trait Plog: Send + Sync {
     /// Returns unused room.
     fn release(&self, room: Room);
 
+    /// Whether this many bytes of payload have room without another segment.
+    fn has_room(&self, payload: u64) -> bool;
+
     /// Makes the next segment now, unless there is one, so that no append waits for it. For a
     /// background thread.
     ///

@@ -36,10 +36,11 @@ impl CompactionShapes {
         CompactionShapes { shapes, seeks_space_until: AtomicU64::new(0) }
     }
 
-    /// Makes compactions free space for some time.
-    pub(super) fn seek_space(&self, now: Duration) {
+    /// Makes compactions free space for some time. Returns `false` if they already do.
+    pub(super) fn seek_space(&self, now: Duration) -> bool {
         let until = (now + SEEKS_SPACE).as_nanos() as u64;
-        self.seeks_space_until.fetch_max(until, Ordering::AcqRel);
+        let before = self.seeks_space_until.fetch_max(until, Ordering::AcqRel);
+        before <= now.as_nanos() as u64
     }
 
     /// Whether compactions free space.

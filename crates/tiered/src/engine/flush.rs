@@ -8,10 +8,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use spillway_base::engine::FlushSpace;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::cache_warming::WarmTables;
 use super::change::Change;
+use super::flush_schedule::AHEAD;
 use super::pending_extents::PendingExtents;
 use super::range_tombstones::{KnownTombstones, deleted_later, hidden_later, range_of};
 use super::work::{edit_of, others_from};
@@ -77,19 +79,22 @@ impl Inner {
         let mut waiting: Vec<_> =
             waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
         waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
-        let mut outcome = Ok(false);
+        let (mut outcome, mut met_full_disk, mut is_tried) = (Ok(false), false, waiting.is_empty());
         for (_, table, part) in waiting {
             let Some(_flushing) = self.flushes.begin(part) else { continue };
             // Another thread may have flushed it since, or split its sub-table.
             let Some(oldest) = ready(part) else { continue };
             let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
-            self.flushes.note_end(full);
+            (met_full_disk, is_tried) = (met_full_disk || full, true);
             outcome = flushed.map(|()| true);
             // A smaller memtable may fit, or need no space.
             if !full {
                 break;
             }
+        }
+        if is_tried {
+            self.flushes.note_end(met_full_disk);
         }
         outcome
     }
@@ -236,6 +241,26 @@ impl Inner {
         note_write_load(&self.settings, part, &fresh, written.bytes, flushed);
         self.context.thermometer.note_written(written.bytes, self.settings.half_life());
         Ok(())
+    }
+
+    /// Notes whether the devices may soon lack the space for the memtables (FLUSH-SCHEDULE-4).
+    pub(super) fn note_flush_space(&self) {
+        let ahead = AHEAD * self.write_buffer.limit() as u64;
+        self.flushes.note_space(self.flushes.met_full_disk() || self.space.room() < ahead);
+    }
+
+    /// See [`spillway_base::engine::Engine::flush_space`].
+    pub(super) fn flush_space(&self, bytes: u64) -> FlushSpace {
+        let (room, unflushed) = (self.space.room(), self.write_buffer.unflushed() as u64);
+        // With less than a slot, more flushes would only make small extents.
+        let least = bytes + self.space.slot_bytes() as u64;
+        if room >= (unflushed + bytes).max(least) {
+            FlushSpace::Enough
+        } else if room < least || self.flushes.met_full_disk() {
+            FlushSpace::Lacking
+        } else {
+            FlushSpace::AfterFlush
+        }
     }
 
     /// The tombstones of later memtables, if they are durable and every live snapshot sees them. A

@@ -4,6 +4,11 @@
 //!   it ([`FlushSchedule::begin`]), so its memtables are flushed in order.
 //! - **FLUSH-SCHEDULE-2 (stable).** A memtable is ready only if all of its commits are stable (E7).
 //!   The newest commit of one that is not is noted for [`FlushSchedule::awaits_durable`].
+//! - **FLUSH-SCHEDULE-3 (full disk).** A flush that fails because the disk is full is noted until
+//!   no ready memtable fails, or none is ready.
+//! - **FLUSH-SCHEDULE-4 (space).** Each background job notes whether the devices have less than
+//!   [`AHEAD`] times the bytes that memtables may take. If so, each commit checks that there is
+//!   space for the memtables with its own writes ([`spillway_base::engine::Engine::flush_space`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -11,6 +16,9 @@ use spillway_base::Csn;
 
 use crate::subtable::SubTable;
 use crate::view::Immutable;
+
+/// See FLUSH-SCHEDULE-4. Between two jobs, compactions and the log may take space.
+pub(super) const AHEAD: u64 = 2;
 
 /// The state of an engine's flushes.
 #[derive(Default)]
@@ -21,8 +29,10 @@ pub(super) struct FlushSchedule {
     awaits_durable: AtomicU64,
     /// The number of running flushes, each of another sub-table.
     running: AtomicUsize,
-    /// Whether the last flush failed with a full disk.
+    /// Whether a flush failed with a full disk (FLUSH-SCHEDULE-3).
     disk_full: AtomicBool,
+    /// Whether the devices may soon lack the space for the memtables (FLUSH-SCHEDULE-4).
+    short_of_space: AtomicBool,
 }
 
 impl FlushSchedule {
@@ -69,12 +79,23 @@ impl FlushSchedule {
         self.running.load(Ordering::Acquire) > 0
     }
 
-    /// Records whether the last flush failed with a full disk.
+    /// Records whether a ready memtable could not be flushed because the disk was full.
     pub(super) fn note_end(&self, disk_full: bool) {
         self.disk_full.store(disk_full, Ordering::Release);
     }
 
-    /// Whether the last flush failed with a full disk.
+    /// Records whether the devices may soon lack the space for the memtables.
+    pub(super) fn note_space(&self, is_short: bool) {
+        self.short_of_space.store(is_short, Ordering::Release);
+    }
+
+    /// Whether the devices may soon lack the space for the memtables.
+    #[inline]
+    pub(super) fn is_short_of_space(&self) -> bool {
+        self.short_of_space.load(Ordering::Acquire)
+    }
+
+    /// Whether a ready memtable could not be flushed because the disk was full.
     pub(super) fn met_full_disk(&self) -> bool {
         self.disk_full.load(Ordering::Acquire)
     }

@@ -64,6 +64,7 @@ impl TieredEngine {
         if !matches!(outcome, Ok(JobOutcome::Idle)) {
             inner.wakeups.announce_room();
         }
+        inner.note_flush_space();
         if compact && outcome.is_ok() {
             inner.note_now_and_then(clock::now());
         }
@@ -311,6 +312,15 @@ impl Inner {
     /// Returns free space to the file system. With background threads, it spares other work.
     fn return_space(&self) -> bool {
         let spares = self.settings.paced_compaction && !self.wakeups.is_alone();
+        self.space_return.trim(&self.space, || {
+            let parts = self.tables.all_parts();
+            let views = parts.iter().map(|(_, part)| part.view());
+            let slices = views.flat_map(|view| {
+                let slices = view.levels.places().map(|(_, slice)| slice.extent.clone());
+                slices.collect::<Vec<_>>()
+            });
+            slices.collect()
+        });
         self.space_return.run(&self.space, self.settings.settle_after, spares)
     }
 

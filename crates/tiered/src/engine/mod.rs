@@ -80,8 +80,8 @@ use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge};
 use spillway_base::clock;
 use spillway_base::engine::{
-    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
-    Rewrite,
+    Access, Cursor, Debt, Engine, FlushSpace, Found, GetsAhead, Horizon, Metric, RangeEstimate,
+    Replayed, Rewrite,
 };
 use spillway_base::lock::{Mutex, RwLock, RwLockReadGuard};
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
@@ -251,8 +251,7 @@ impl TieredEngine {
             statistics: EngineStatistics::default(),
             stats_snapshots: StatsSnapshots::new(dir.to_owned(), clock::now()),
         }));
-        engine.0.refresh_debt();
-        engine.0.context.garbage.begin();
+        engine.0.begin();
         Ok(engine)
     }
 
@@ -282,6 +281,13 @@ impl Inner {
             wakeups: &self.wakeups,
             use_changed: || self.use_changed(),
         }
+    }
+
+    /// Begins after an opening.
+    fn begin(&self) {
+        self.refresh_debt();
+        self.note_flush_space();
+        self.context.garbage.begin();
     }
 
     /// Recomputes the debt of all tables' levels, after one of them changed.
@@ -555,12 +561,22 @@ impl Engine for TieredEngine {
 
     fn give_space(&self) {
         self.0.space_return.request_all();
-        self.0.compaction_shapes.seek_space(clock::now());
+        if self.0.compaction_shapes.seek_space(clock::now()) {
+            self.0.space_return.request_trim();
+        }
         self.0.wakeups.announce_work();
     }
 
     fn meets_full_disk(&self) -> bool {
         self.0.health.meets_full_disk()
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.0.flushes.is_short_of_space()
+    }
+
+    fn flush_space(&self, bytes: u64) -> FlushSpace {
+        self.0.flush_space(bytes)
     }
 
     fn debt(&self) -> Debt {

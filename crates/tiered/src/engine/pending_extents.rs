@@ -162,6 +162,10 @@ impl<'a> PendingExtents<'a> {
         let (count, bytes) = (built.meta.slots.count, built.bytes.len() as u64);
         let slots = space.allocate_for(count, bytes, self.class).map_err(stopped)?;
         built.meta.slots = slots;
+        if self.inner.compaction_shapes.seeks_space() {
+            // A failure leaves the space where it is.
+            let _ = space.trim(slots, bytes);
+        }
         let meta = built.meta.clone();
         let warm = self.warm.as_ref().filter(|warm| warm.takes(&built.slices));
         let warm = warm.map(|warm| warm.table);

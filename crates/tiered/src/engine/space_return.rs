@@ -8,14 +8,17 @@
 //!
 //! - **SPACE-RETURN-1 (one).** One thread at a time returns space; others go on.
 //! - **SPACE-RETURN-2 (kept slots).** Slots that will soon be used again keep their space: a share
-//!   of the used slots, which is smaller after a while without writes, or on request.
+//!   of the used slots, which is smaller after a while without writes. None keep it on request: the
+//!   disk is full then, and the log cannot use what the engine keeps.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spillway_base::clock;
 use spillway_base::lock::{Mutex, MutexGuard};
 
+use crate::extent::ExtentHandle;
 use crate::space::SpaceManager;
 
 /// While other work runs, this many bytes of free space are returned to the file system at once, or
@@ -39,17 +42,46 @@ const FREE_LEAST_AT_REST: u64 = 1;
 /// The time at which space of free slots may next be returned.
 #[derive(Default)]
 pub(super) struct SpaceReturn {
-    /// Whether the engine was asked to return nearly all free space.
+    /// Whether the engine was asked to return all free space.
     gives_all: AtomicBool,
+    /// Whether the engine was asked to trim the slots of all extents (SPACE-4).
+    trims: AtomicBool,
     /// The earliest next time, if there may be more to return. A thread that returns space holds
     /// this lock.
     next: Mutex<Option<Duration>>,
 }
 
 impl SpaceReturn {
-    /// Makes the next return take nearly all free space, at once.
+    /// Makes the next return take all free space, at once.
     pub(super) fn request_all(&self) {
         self.gives_all.store(true, Ordering::Release);
+    }
+
+    /// Makes the next call of [`SpaceReturn::trim`] trim the slots of extents.
+    pub(super) fn request_trim(&self) {
+        self.trims.store(true, Ordering::Release);
+    }
+
+    /// After a request, trims the slots of these extents, some at a time. The handles keep the
+    /// slots from being used for other extents meanwhile.
+    pub(super) fn trim(
+        &self,
+        space: &SpaceManager,
+        extents: impl FnOnce() -> Vec<Arc<ExtentHandle>>,
+    ) {
+        if !self.trims.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let mut trimmed = 0;
+        for extent in extents() {
+            // A slot that cannot be trimmed keeps its space.
+            let did = space.trim(extent.meta.slots, extent.meta.len).unwrap_or(false);
+            trimmed += u32::from(did);
+            if trimmed >= GIVEN_SLOTS_ALONE {
+                self.request_trim();
+                return;
+            }
+        }
     }
 
     /// Returns free space to the file system. Within files, it returns the slots beyond those that
@@ -65,9 +97,10 @@ impl SpaceReturn {
         };
         let bytes = space.bytes();
         let has_rested = space.has_rested(settle_after, clock::now());
-        let (share, least) = match has_rested || gives_all {
-            true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
-            false => (FREE_SHARE, FREE_LEAST),
+        let (share, least) = match (gives_all, has_rested) {
+            (true, _) => (u64::MAX, 0),
+            (false, true) => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
+            (false, false) => (FREE_SHARE, FREE_LEAST),
         };
         // Space that cannot be returned now can still be used for extents.
         let cut = space.shrink(share, least, spares).unwrap_or(false);

@@ -46,6 +46,11 @@ impl WriteBuffer {
         self.limit
     }
 
+    /// The bytes of the memtables that are to be flushed.
+    pub(super) fn unflushed(&self) -> usize {
+        self.accounts.unflushed.used()
+    }
+
     /// Whether memtables may take this many more bytes, if they may take `limit` bytes in all.
     #[inline]
     pub(super) fn has_room(&self, bytes: usize, limit: usize) -> bool {

@@ -12,8 +12,10 @@
 //!
 //! - **SPACE-4.** The file system has allocated the space of a slot that is handed out, so a write
 //!   to it does not meet a full disk. On a full disk it has allocated only the bytes of the extent,
-//!   if they take at most half of its slots. Otherwise a flush that frees space would need a whole
-//!   slot first.
+//!   if they leave at least a sixteenth of its slots unused. Otherwise a flush or a compaction that
+//!   frees space would need a whole slot first. While space is short, the rest of a slot that has
+//!   all its space is returned ([`SpaceManager::trim`]). Otherwise a compaction of an extent in
+//!   which half of the rows are deleted would free nothing.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the other free slots goes back to the file system, wherever in a file they are. It is
 //!   allocated again before the slots are used.
@@ -61,6 +63,8 @@ struct SpaceState {
     unknown: SlotAddress,
     /// Slots, used or free, that may have only a part of their space (SPACE-4).
     parts: BTreeSet<SlotAddress>,
+    /// The first slots of extents that have no more space than they need.
+    trimmed: BTreeSet<SlotAddress>,
     /// The last number that a new file was given, also if the file could not be made.
     last: u32,
 }
@@ -72,6 +76,7 @@ impl SpaceState {
         let mut lacks_some = false;
         for slot in run.first..run.end() {
             lacks_some |= self.parts.remove(&(run.file, slot));
+            self.trimmed.remove(&(run.file, slot));
         }
         Some((run, backed && !lacks_some))
     }
@@ -130,14 +135,20 @@ pub(crate) struct ClassBytes {
     pub(crate) free: u64,
 }
 
+/// The unit in which file systems allocate space. Slots are multiples of it.
+const PAGE: u64 = 4096;
+
 fn file_name(number: u32) -> String {
     format!("{number:06}.data")
 }
 
-/// Whether an extent takes at most half of its slots, so that on a full disk it gets only its own
-/// bytes (SPACE-4).
+/// An extent that leaves at least this share of its slots unused needs only a part of their space.
+const UNUSED_SHARE: u64 = 16;
+
+/// Whether an extent is so small that on a full disk it gets only its own bytes (SPACE-4).
 fn is_part(bytes: u64, slots: u32, slot_bytes: u64) -> bool {
-    bytes <= u64::from(slots) * slot_bytes / 2
+    let all = u64::from(slots) * slot_bytes;
+    bytes.next_multiple_of(PAGE) <= all - all / UNUSED_SHARE
 }
 
 fn parse_name(name: &str) -> Option<u32> {
@@ -159,6 +170,7 @@ impl SpaceManager {
             files: BTreeMap::new(),
             unknown: PAST_ALL,
             parts: BTreeSet::new(),
+            trimmed: BTreeSet::new(),
             last: 0,
         };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
@@ -312,7 +324,9 @@ impl SpaceManager {
         if is_full && is_part(bytes, run.count, self.slot_bytes) {
             taken = file.allocate(offset, bytes);
             if taken.is_ok() {
-                self.state.lock().note_part(run);
+                let mut state = self.state.lock();
+                state.note_part(run);
+                state.trimmed.insert((run.file, run.first));
             }
         }
         taken.inspect_err(|_| {
@@ -322,6 +336,27 @@ impl SpaceManager {
             state.unknown = PAST_ALL;
         })?;
         Ok(run)
+    }
+
+    /// Returns the space of allocated slots past the bytes of their extent to the file system, if
+    /// that is worth it (SPACE-4). The extent keeps its slots. Returns whether it did anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the slots still have their space, or a part of it.
+    pub(crate) fn trim(&self, run: SlotRun, bytes: u64) -> Result<bool> {
+        if !is_part(bytes, run.count, self.slot_bytes) {
+            return Ok(false);
+        }
+        let (file, offset) = self.locate(run)?;
+        {
+            let mut state = self.state.lock();
+            if !state.trimmed.insert((run.file, run.first)) {
+                return Ok(false);
+            }
+            state.note_part(run);
+        }
+        let used = bytes.next_multiple_of(PAGE);
+        file.file().punch(offset + used, u64::from(run.count) * self.slot_bytes - used)
     }
 
     /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing`
@@ -414,6 +449,12 @@ impl SpaceManager {
             rooms.push(Room { class, free, all });
         }
         Ok(rooms)
+    }
+
+    /// The bytes that can still be written on the device with the most room.
+    pub(crate) fn room(&self) -> u64 {
+        let rooms = self.rooms().unwrap_or_default();
+        rooms.iter().map(|room| room.free).max().unwrap_or(u64::MAX)
     }
 
     /// Cuts free slots off the ends of files of a device if most of its slots are free. If the file

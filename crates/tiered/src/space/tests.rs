@@ -13,6 +13,8 @@ use super::slots::{PAST_ALL, SlotMap, SlotRun};
 use super::{Claimed, DataFile, DeviceClass, Folder, SpaceManager, Tier, claim, find};
 use crate::coding::Compression;
 
+mod parts;
+
 #[test]
 fn slots_are_never_given_out_twice() {
     let mut rng = Rng::new(3);
@@ -613,48 +615,6 @@ fn space_4_5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_us
         file.read_at(offset, &mut bytes).unwrap();
         assert_eq!(bytes, content(*run), "{run}");
     }
-}
-
-/// SPACE-4: on a full disk a small extent gets the space of its bytes alone, and the next extent in
-/// its slot gets the space of the whole slot again, also after another opening.
-#[test]
-fn space_4_a_small_extent_needs_no_whole_slot_on_a_full_disk() {
-    const LARGE: u64 = 4 * SLOT;
-    let disk = Arc::new(SimDisk::new(1));
-    disk.create_dir_all(Path::new(DATA)).unwrap();
-    disk.set_capacity(Some(8 * LARGE));
-    let open = |used: &[(SlotRun, u64)]| {
-        let folders = vec![Folder::only(Path::new(DATA))];
-        let used = used.iter().copied();
-        SpaceManager::open(disk.clone(), folders, LARGE, 64 * LARGE, used).unwrap()
-    };
-    let available = || disk.available(Path::new(DATA)).unwrap();
-    let is_full = |taken: Result<SlotRun>| taken.unwrap_err().kind() == ErrorKind::DiskFull;
-    let space = open(&[]);
-    // As many as the file grows by.
-    let first = space.allocate(2, DeviceClass::Ssd).unwrap();
-    let other = disk.open(Path::new("/db/other"), OpenMode::Create).unwrap();
-    other.allocate(0, available() - 3 * SLOT).unwrap();
-    assert!(is_full(space.allocate(1, DeviceClass::Ssd)));
-    assert!(is_full(space.allocate_for(1, 3 * SLOT, DeviceClass::Ssd)));
-    let part = space.allocate_for(1, SLOT, DeviceClass::Ssd).unwrap();
-    assert_eq!(available(), 2 * SLOT);
-    let (file, offset) = space.locate(part).unwrap();
-    file.file().write_at(offset, &[7; SLOT as usize]).unwrap();
-    file.sync().unwrap();
-    assert_eq!(available(), 2 * SLOT);
-    // Its slot is not taken for a whole one, by this manager or by the next.
-    space.release(part);
-    assert!(is_full(space.allocate(1, DeviceClass::Ssd)));
-    assert_eq!(space.allocate_for(1, SLOT, DeviceClass::Ssd).unwrap(), part);
-    drop((space, file));
-    let space = open(&[(first, 2 * LARGE), (part, SLOT)]);
-    space.release(part);
-    assert!(is_full(space.allocate(1, DeviceClass::Ssd)));
-    disk.set_capacity(Some(9 * LARGE));
-    let before = available();
-    assert_eq!(space.allocate(1, DeviceClass::Ssd).unwrap(), part);
-    assert_eq!(available(), before - 3 * SLOT);
 }
 
 /// SPACE-5: slots that could not be allocated together because the disk is full keep the space that

@@ -117,6 +117,11 @@ impl Lane {
         Ok(Room { lane: self, room })
     }
 
+    /// Whether a batch of this size has log space without another segment.
+    pub(super) fn has_room(&self, batch_bytes: usize) -> bool {
+        self.plog.has_room((batch_bytes + COMMIT_OVERHEAD) as u64)
+    }
+
     /// Reserves a place for a batch. The caller must fill or skip it.
     pub(super) fn reserve(&self, batch: &WriteBatch) -> RingPlace {
         self.ring.reserve(self.in_ring(batch).map_or(0, <[u8]>::len))

@@ -39,6 +39,10 @@ impl Plog for FakePlog {
 
     fn release(&self, _room: LogRoom) {}
 
+    fn has_room(&self, _payload: u64) -> bool {
+        true
+    }
+
     fn prepare(&self) -> Result<()> {
         Ok(())
     }

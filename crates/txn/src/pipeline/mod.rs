@@ -299,6 +299,11 @@ impl Pipeline {
         self.lanes[number % self.used].admit(batch_bytes)
     }
 
+    /// Whether every lane has room for a batch of this size without another segment.
+    pub(crate) fn has_room(&self, batch_bytes: usize) -> bool {
+        self.lanes[..self.used].iter().all(|lane| lane.has_room(batch_bytes))
+    }
+
     /// Refuses all later commits, and makes every commit that has a CSN durable (PIPE-1).
     pub(crate) fn close(&self) -> Result<()> {
         self.gate.close();

@@ -101,6 +101,10 @@ impl Plog for FakePlog {
         self.0.state.lock().claimed -= room.size();
     }
 
+    fn has_room(&self, _payload: u64) -> bool {
+        true
+    }
+
     fn prepare(&self) -> Result<()> {
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use spillway_base::engine::FlushSpace;
 use spillway_base::{Csn, ErrorKind};
 use spillway_storage::Disk;
 use spillway_storage::sim::Fault;
@@ -195,6 +196,44 @@ fn reserve_2_takes_a_commit_that_an_engine_has_no_room_for() {
     let deleted = (0..100_000).take_while(|_| try_delete(&db, "000").is_ok()).count();
     assert!((500..20_000).contains(&deleted), "{deleted} of them, while memory grows");
     try_drop(&db, TABLE).unwrap();
+}
+
+#[test]
+fn reserve_7_refuses_commits_that_an_engine_could_not_write_to_its_files() {
+    let disk = SimDisk::new(9);
+    let db = open(&disk).unwrap();
+    create(&db, TABLE);
+    db.set("000", "there");
+    db.engine.set_flush_space(FlushSpace::Lacking);
+    assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
+    try_delete(&db, "000").unwrap();
+    assert_eq!(reserve_bytes(&disk), SEGMENT, "the log had room");
+    assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
+    db.engine.set_flush_space(FlushSpace::Enough);
+    try_set(&db, "small", "").unwrap();
+}
+
+#[test]
+fn reserve_7_waits_for_a_flush_that_may_leave_space() {
+    let disk = SimDisk::new(10);
+    let clock = Clock::manual();
+    let budget = Budget::new(64 << 20);
+    let db = open_by(&disk, &log(2), ModelEngine::new(), &budget, clock.clone()).unwrap();
+    create(&db, TABLE);
+    db.manager.start_flusher().unwrap();
+    db.engine.set_flush_space(FlushSpace::AfterFlush);
+    assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
+    assert!((HOPE..HOPE + HOPE / 100).contains(&clock.now()), "{:?}", clock.now());
+    // The flush ends after a while.
+    let (asked, engine) = (AtomicUsize::new(0), db.engine.clone());
+    db.engine.watch_giving(move || {
+        if asked.fetch_add(1, Ordering::SeqCst) == 20 {
+            engine.set_flush_space(FlushSpace::Enough);
+        }
+    });
+    try_set(&db, "small", "there").unwrap();
+    assert_eq!(db.value("small").as_deref(), Some("there"));
+    db.manager.close().unwrap();
 }
 
 #[test]
