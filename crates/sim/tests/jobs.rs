@@ -48,7 +48,7 @@ fn commits_are_refused_on_a_full_disk_and_space_is_freed() {
 #[test]
 fn a_table_that_fills_the_disk_is_dropped_or_emptied() {
     for sql in ["sql=0", "sql=1"] {
-        let figures = ["faults=256", "beside=0", "segment_kib=64", "lanes=1", "keys=8"];
+        let figures = ["faults=256", "beside=0", "segment_kib=128", "lanes=1", "keys=8"];
         let narrow = ["clients=1", "value_bytes=200", "lives=1", sql];
         histories(&[&figures[..], &narrow].concat(), &["emptied_on_full_disk"]);
     }

@@ -1,6 +1,7 @@
 //! What runs beside the clients of a life: flushes, compactions, backups, and disturbances of
 //! memory and of the disk.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,8 @@ pub(super) const LARGE: &str = "large";
 const LEFT_SHARE: usize = 8;
 /// Such a charge lasts less than this, in microseconds.
 const PRESSED_US: u64 = 50_000;
-/// The most space that the table takes which fills a disk.
-const LARGE_BYTES: u64 = 1 << 20;
+/// The most space that the table takes which fills a disk: several segments of the log.
+const LARGE_BYTES: u64 = 16 * (shape::EMPTYING_SEGMENT_KIB << 10);
 /// The bytes of a row of it.
 const LARGE_ROW: usize = 3000;
 /// The rows that are inserted before the background work has time.
@@ -256,7 +257,8 @@ fn empty_full_disk(life: &Arc<Life>, disk: &SimDisk, rng: &mut Rng) -> Result<()
             let how = if drops { "dropped" } else { "emptied" };
             fail(&format!(
                 "SIMULATION-15: {what} {FREED_WITHIN:?} after a table of {rows} rows of {engine:?} \
-                 was {how}: {used} of {capacity} bytes are used, {before} before"
+                 was {how}: {used} of {capacity} bytes are used, {before} before; {}",
+                space_of(life, disk)
             ));
         }
         clock.sleep(RETRY);
@@ -282,6 +284,28 @@ fn empty_full_disk(life: &Arc<Life>, disk: &SimDisk, rng: &mut Rng) -> Result<()
     }
     life.seen().emptied_on_full_disk += 1;
     Ok(())
+}
+
+/// The value of a row of the table that fills a disk: letters that hardly compress.
+fn value_of(number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(number);
+    (0..LARGE_ROW).map(|_| b'(' + rng.below(51) as u8).collect()
+}
+
+/// The bytes of files by folder and kind, and what engines say of them, for a message.
+fn space_of(life: &Life, disk: &SimDisk) -> String {
+    let mut kinds = BTreeMap::new();
+    for (path, bytes) in disk.files() {
+        let kind = path.with_file_name(path.extension().unwrap_or_default());
+        *kinds.entry(kind).or_insert(0) += bytes;
+    }
+    let figures = life.db.metrics().into_iter().filter(|metric| {
+        ["memory_engine_kept", "memory_engine_live", "memory_memtables", "tiered_ssd_bytes"]
+            .iter()
+            .any(|name| metric.name.starts_with(name))
+    });
+    let figures: Vec<_> = figures.map(|metric| (metric.name, metric.value)).collect();
+    format!("{kinds:?}, {figures:?}")
 }
 
 /// The table that fills a disk: of SQL, or of the library.
@@ -340,11 +364,11 @@ impl Large<'_> {
 
     fn insert(&mut self, number: u64) -> Result<Step, Stopped> {
         if self.session.is_some() {
-            let value = format!("REPEAT('x', {LARGE_ROW})");
-            return self.run(&format!("INSERT INTO {LARGE} VALUES ({number}, {value})"));
+            let value = String::from_utf8_lossy(&value_of(number)).into_owned();
+            return self.run(&format!("INSERT INTO {LARGE} VALUES ({number}, '{value}')"));
         }
         let Some(table) = self.table else { return Err(Stopped) };
-        self.commit(|txn| txn.put(table, &number.to_be_bytes(), &[7; LARGE_ROW]))
+        self.commit(|txn| txn.put(table, &number.to_be_bytes(), &value_of(number)))
     }
 
     /// Drops the table if there is one, or deletes its rows as TRUNCATE does.

@@ -102,7 +102,7 @@
 //!   What a change finds and locks is the state just before the commit. What it does not find is
 //!   - under SERIALIZABLE, the state at the snapshot,
 //!   - otherwise, a state that was the newest during the statement.
-//! - **SIMULATION-15 (full disk).** In histories of a shape of its own (`EMPTYING`), a table fills
+//! - **SIMULATION-15 (full disk).** In some histories (`EMPTYING`), a table fills
 //!   the disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or
 //!   TRUNCATE TABLE), while the disk stays as it is and the clients go on. The commit succeeds,
 //!   half of the rows' space is free, and later rows find room, all within 12 s of simulated time

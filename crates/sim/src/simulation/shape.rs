@@ -51,6 +51,11 @@ pub struct Shape {
     pub tiers: u64,
 }
 
+/// The most bytes of all values of a table of the clients while another table fills the disk.
+const CLIENTS_BYTES: u64 = 64 << 10;
+/// The least size of a segment then. The reserve has as much space: several pages for each table
+/// that is flushed, or that a checkpoint writes.
+pub(super) const EMPTYING_SEGMENT_KIB: u64 = 128;
 /// Keys enough for deletions of ranges at once.
 const KEYS_MAX: u64 = 96;
 
@@ -71,8 +76,7 @@ pub const LASTING: u64 = 64;
 
 /// Syncs fail or lie for a part of a life.
 pub const SYNCS: u64 = 128;
-/// A table fills the disk, and is dropped or emptied. No shape is drawn with it yet: about one of
-/// 500 drawn histories found that no space became free.
+/// A table fills the disk, and is dropped or emptied.
 pub const EMPTYING: u64 = 256;
 
 /// Flushes run beside clients.
@@ -166,16 +170,31 @@ impl Shape {
     }
 
     /// With jobs that few histories would have otherwise: evictions, spills, folds, moves between
-    /// devices, a disk that stays full, and syncs that fail or lie. They are drawn apart, so that
-    /// the rest of a shape does not depend on them.
+    /// devices, a disk that stays full, a table that fills it, and syncs that fail or lie. They are
+    /// drawn apart, so that the rest of a shape does not depend on them.
     fn with_more_jobs(self, seed: u64) -> Shape {
         let mut rng = Rng::new(seed ^ 0x4A4F_4253);
         let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
-        Shape {
+        let shape = Shape {
             beside: self.beside | any(&[0, 0, PRESSURE]),
             spill_bytes: any(&[0, 0, 100, 1000]),
             tiers: any(&[0, 0, SLOW | CHANGING, FAST | SLOW, 7]),
             faults: self.faults | any(&[0, 0, 0, LASTING]) | any(&[0, 0, 0, SYNCS | CRASH]),
+            ..self
+        };
+        if any(&[0, 0, 0, 0, 1]) == 1 { shape.emptying() } else { shape }
+    }
+
+    /// With a table that fills the disk and is dropped or emptied, and without what would keep its
+    /// space from being free ([`Shape::empties`]).
+    fn emptying(self) -> Shape {
+        Shape {
+            faults: self.faults & (CRASH | KILL | CLOSE | OPENING) | EMPTYING,
+            beside: self.beside & (FLUSH | COMPACT),
+            value_bytes: self.value_bytes.min(CLIENTS_BYTES / self.keys),
+            segment_kib: EMPTYING_SEGMENT_KIB,
+            lanes: 1,
+            spill_bytes: 0,
             ..self
         }
     }
@@ -192,17 +211,19 @@ impl Shape {
         if self.engines >> (table % 2) & 1 != 0 { EngineKind::Memory } else { EngineKind::Tiered }
     }
 
-    /// Whether a table may fill the disk and be emptied (SIMULATION-15): no other fault keeps space
+    /// Whether a table may fill the disk and be emptied (SIMULATION-15). No other fault keeps space
     /// from being free, the clients' rows and the log leave room, and the reserve, which takes a
-    /// segment at most, has several pages.
+    /// segment at most, has several pages. No transaction spills: on a full disk, a DROP that
+    /// spills is refused, and spilled writes cannot be folded, which keeps deleted rows.
     #[must_use]
     pub fn empties(&self) -> bool {
         let others = FAIL | FULL | SYNCS;
         self.faults & EMPTYING != 0
             && self.faults & others == 0
             && self.beside & (BACKUP | PRESSURE) == 0
-            && self.keys * self.value_bytes <= 64 << 10
-            && self.segment_kib >= 64
+            && self.keys * self.value_bytes <= CLIENTS_BYTES
+            && self.segment_kib >= EMPTYING_SEGMENT_KIB
+            && self.spill_bytes == 0
             && self.lanes == 1
     }
 
