@@ -135,9 +135,13 @@ impl CheckpointFiles<'_> {
         self.dir.join(file_name(number, kind))
     }
 
-    /// Returns the space of a checkpoint that met a full disk.
+    /// Returns the space of a checkpoint that met a full disk. If the sync of its manifest's name
+    /// failed, an opening may find this manifest, so the files that it names stay.
     fn remove_unfinished(&self, first_file: u64) {
-        for number in first_file..self.checkpoints.files.load(Ordering::Relaxed) {
+        let Ok(found) = Manifest::read(self.disk, self.dir) else { return };
+        let named: Vec<u64> = found.iter().flat_map(Manifest::file_numbers).collect();
+        let files = first_file..self.checkpoints.files.load(Ordering::Relaxed);
+        for number in files.filter(|number| !named.contains(number)) {
             for kind in [PAGES, INDEX] {
                 // Most of these files do not exist. The next checkpoint removes what stays here.
                 let _ = self.disk.remove(&self.path_of(number, kind));

@@ -1,5 +1,7 @@
 //! Background work on a full disk returns the space that it took, and goes on once there is space.
 
+use spillway_storage::sim::Fault;
+
 use super::loading::key;
 use super::*;
 
@@ -49,6 +51,38 @@ fn a_checkpoint_on_a_full_disk_leaves_no_files_and_loses_no_pages() {
         world.assert_is_whole(table);
         world.check_live();
     }
+}
+
+/// The checkpoint meets a full disk at any of its operations, also when it has renamed its manifest
+/// and syncs the folder. Then the process ends, or does so after a while.
+#[test]
+fn a_manifest_whose_name_may_not_be_durable_keeps_its_files() {
+    let mut kept = 0;
+    for (at, goes_on) in (1..).flat_map(|at| [(at, true), (at, false)]) {
+        let mut world = World::new(25);
+        let table = world.tables()[0];
+        world.overwrite(table);
+        world.engine.request_persist(world.csn);
+        let before = world.files();
+        world.disk.fail_operation(world.disk.operations() + at, Fault::Full);
+        let worked = world.engine.run_background_job();
+        world.disk.heal();
+        worked.unwrap();
+        if !world.engine.meets_full_disk() {
+            break;
+        }
+        kept += u64::from(world.files() != before);
+        if goes_on {
+            world.overwrite(table);
+            while world.engine.run_background_job().unwrap() {}
+        }
+        // As after a kill: what was renamed stays so.
+        world.disk.sync_dir(Path::new(DATA)).unwrap();
+        world.restart();
+        world.assert_is_whole(table);
+        world.check_live();
+    }
+    assert!(kept > 0);
 }
 
 #[test]
