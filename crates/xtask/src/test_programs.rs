@@ -81,6 +81,7 @@ fn program(message: &str) -> Option<TestProgram> {
 
 /// Runs the programs, each with twice as many threads as there are cores unless
 /// `RUST_TEST_THREADS` says otherwise. Returns the names of those that failed.
+#[allow(clippy::disallowed_methods)] // This program is never simulated.
 fn run_all(programs: &[TestProgram]) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (2 * cores).to_string());
