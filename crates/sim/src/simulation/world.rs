@@ -30,9 +30,9 @@ const FOLDER: &str = "/db";
 const TIERS: [(u64, DeviceClass, &str); 2] =
     [(shape::FAST, DeviceClass::Fast, "/fast"), (shape::SLOW, DeviceClass::Hdd, "/hdd")];
 /// The background work that is left after a flush and a compaction takes no longer than the first.
-/// The second is longer than the time after which nearly all free slots are given back
-/// (`settle_after`).
-const QUIET: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(14)];
+/// The second is longer than twice `settle_after`: so long after the last write tables may be
+/// compacted once more, and nearly all free slots are given back as long after that.
+const QUIET: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(24)];
 /// Fewer than this many openings with faults precede an opening without.
 const OPENINGS_MAX: u64 = 4;
 
