@@ -362,10 +362,15 @@ impl Segments {
         true
     }
 
-    /// Notes the lengths of segments that have left the redo log since the last call.
+    /// Notes the lengths of segments that have left the redo log. The log renames a segment after
+    /// [`Segments::keep`], so a later call notes one that has its old name now.
     pub(crate) fn note_kept_if_changed(&self) -> Result<()> {
         if self.left_log.swap(false, Ordering::AcqRel) {
-            self.note_kept()?;
+            let noted = self.note_kept();
+            if noted.is_err() || self.iter().any(|(_, segment)| segment.home() == Home::Kept(0)) {
+                self.left_log.store(true, Ordering::Release);
+            }
+            noted?;
         }
         Ok(())
     }

@@ -396,6 +396,8 @@ impl World {
                 return;
             }
             if self.engine.keeps_segment(0, segment) {
+                // As a background job may do before the segment is renamed.
+                self.engine.0.segments.note_kept_if_changed().unwrap();
                 self.disk.rename(&path, &segment_path(segment, "kept")).unwrap();
             } else {
                 self.disk.remove(&path).unwrap();

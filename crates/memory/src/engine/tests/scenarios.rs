@@ -284,3 +284,23 @@ fn collector_1_a_row_that_one_commit_inserts_and_deletes_is_removed() {
         assert_eq!(inner.store.slabs.used_bytes(), 0);
     }
 }
+
+/// [`World::cut`] lets a background job look for kept segments before they are renamed.
+#[test]
+fn every_kept_segment_is_counted_once_it_is_renamed() {
+    let mut world = World::new(38);
+    let table = world.tables()[0];
+    for number in 0..300 {
+        world.put(table, &key(number), &[1; 100]);
+    }
+    world.tell();
+    world.engine.persist_all().unwrap();
+    world.cut();
+    let segments = &world.engine.0.segments;
+    segments.note_kept_if_changed().unwrap();
+    let kept = |path: &Path| path.extension().is_some_and(|extension| extension == "kept");
+    let files = world.disk.files().into_iter().filter(|(path, _)| kept(path));
+    let on_disk: u64 = files.map(|(_, bytes)| bytes).sum();
+    assert!(on_disk > 0);
+    assert_eq!(segments.kept_bytes().0, on_disk);
+}
