@@ -34,7 +34,8 @@ lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, 
 	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-loom cargo check --quiet --tests \
 		-p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
 		-p spillway-txn --lib
-	RUSTC_WRAPPER=$(CURDIR)/scripts/rustc-fuzzing cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target
+	RUSTC_WRAPPER=$(CURDIR)/scripts/rustc-fuzzing cargo check --quiet \
+		--manifest-path fuzz/Cargo.toml --target-dir target
 
 tidy: ## Check how code and pages are written: layers, lengths, labels, phrases, links (docs/testing.md)
 	cargo xtask tidy

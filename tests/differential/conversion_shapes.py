@@ -1,5 +1,6 @@
-"""Shapes of conversions: DEFAULT() of columns, dates and times that become numbers, parts of times, set operations of unlike columns,
-members and literals of bytes where numbers are wanted. Each is made from a `Statements`."""
+"""Shapes of conversions: DEFAULT() of columns, dates and times that become numbers, parts of times,
+set operations of unlike columns, members and literals of bytes where numbers are wanted. Each is
+made from a `Statements`."""
 
 from expressions import NUMBER, TIME, Node, kind_of
 

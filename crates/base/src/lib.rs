@@ -8,7 +8,7 @@
 //! - [`codec`], [`checksum`]: decoders that trust no length, and CRC32C;
 //! - [`batch`]: the writes of one transaction, as the bytes that the log stores;
 //! - [`log_place`]: places of rows in the log, for an engine that reads its rows there;
-//! - [`engine`]: the contract of a table engine;
+//! - [`engine`]: the contract of a table engine; [`failure`]: the failure that ends its work;
 //! - [`budget`]: the one memory budget; [`stall`]: waits of writers, for memory and for other
 //!   things, and their causes;
 //! - [`prefetch`]: prefetches of memory;
@@ -26,6 +26,7 @@ pub mod clock;
 pub mod codec;
 pub mod engine;
 pub mod error;
+pub mod failure;
 pub mod ids;
 pub mod lock;
 pub mod log_place;

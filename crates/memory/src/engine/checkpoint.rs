@@ -108,7 +108,7 @@ impl Inner {
                 if error.kind() == ErrorKind::DiskFull {
                     self.checkpoint_files().remove_unfinished(first_file);
                 } else {
-                    self.health.fail(&error);
+                    self.health.record(&error);
                 }
                 return Err(error);
             }

@@ -11,7 +11,6 @@ use spillway_storage::{Disk, IdleQueues};
 use super::checkpoints::Checkpoints;
 use super::collector::Collector;
 use super::evictor::Evictor;
-use super::health::Health;
 use super::page_collapse::PageCollapse;
 use super::table_set::TableSet;
 use super::unplaced::UnplacedCommits;
@@ -20,6 +19,7 @@ use crate::log_reads::{LogReads, RowRead};
 use crate::pins::Pins;
 use crate::segments::Segments;
 use crate::store::Store;
+use spillway_base::failure::Failure;
 
 /// The engine's settings.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub(super) struct Inner {
     pub(super) checkpoints: Checkpoints,
     pub(super) work: Work,
     pub(super) page_collapse: PageCollapse,
-    pub(super) health: Health,
+    pub(super) health: Failure,
     pub(super) counts: Counts,
 }
 

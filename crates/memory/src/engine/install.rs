@@ -100,7 +100,7 @@ impl Installer<'_> {
             last = Some((lane, segment, handle));
             let class = class_of(write.bytes as usize);
             let Ok(offset) = u32::try_from(offset) else {
-                self.keys.health.fail(&too_large());
+                self.keys.health.record(&too_large());
                 continue;
             };
             let place = Place { handle, offset, class };
@@ -135,7 +135,7 @@ impl Installer<'_> {
             Ok(()) => rows.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
             // The failed engine writes no more checkpoints, so none lacks the key. Reads of the key
             // return the error too.
-            Err(error) => self.keys.health.fail(&error),
+            Err(error) => self.keys.health.record(&error),
         }
     }
 
@@ -156,7 +156,7 @@ impl Installer<'_> {
             };
             last = Some((lane, segment, handle));
             let Ok(begin) = u32::try_from(offset) else {
-                self.keys.health.fail(&too_large());
+                self.keys.health.record(&too_large());
                 continue;
             };
             for VersionRef(at) in versions {

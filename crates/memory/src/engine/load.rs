@@ -8,7 +8,6 @@ use spillway_base::engine::Access;
 use spillway_base::{Direction, Error, ErrorKind, Result};
 use spillway_reclaim::epochs::Pin;
 
-use super::health::Health;
 use super::put::RowWriter;
 use super::table_set::TableSet;
 use super::work_state::Work;
@@ -17,6 +16,7 @@ use crate::index_load::{DeferredOp, IndexLoad, LoadedBlock};
 use crate::rid::Rid;
 use crate::table::Table;
 use crate::version::Word;
+use spillway_base::failure::Failure;
 
 /// Blocks that the background loads before it looks for other work.
 const LOADED_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 16 };
@@ -49,7 +49,7 @@ impl<'k> KeyScan<'k> {
 #[derive(Clone, Copy)]
 pub(super) struct KeyLoader<'e> {
     pub(super) rows: RowWriter<'e>,
-    pub(super) health: &'e Health,
+    pub(super) health: &'e Failure,
 }
 
 impl KeyLoader<'_> {
@@ -113,7 +113,7 @@ impl KeyLoader<'_> {
             }
             // Two keys of one row, or a row without a key.
             None => {
-                self.health.fail(&load.reader.damaged("it does not match the rows of its table"))
+                self.health.record(&load.reader.damaged("it does not match the rows of its table"))
             }
         }
     }

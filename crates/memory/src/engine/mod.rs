@@ -39,7 +39,7 @@
 //! - `unplaced`: commits without places; `collector`: rows with garbage; `evictor`: the CLOCK hand;
 //! - `checkpoints`: the last checkpoint, and what the next one has to include;
 //! - [`crate::log_reads`]: records that were read from the log;
-//! - `work_state`: requests of background work; `page_collapse`: large pages; `health`: failures.
+//! - `work_state`: requests of background work; `page_collapse`: large pages.
 //!
 //! An operation is a struct with the parts that it needs, such as `install::Installer` and
 //! `read::RowReader`; `parts` makes them. Only a round of background work, and the beginning and
@@ -63,7 +63,6 @@ mod compact;
 mod cursor;
 mod evict;
 mod evictor;
-mod health;
 mod inner;
 mod inspect;
 mod install;

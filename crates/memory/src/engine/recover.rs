@@ -19,7 +19,6 @@ use super::checkpoints::Checkpoints;
 use super::collector::{Collector, Item};
 use super::evict::Giver;
 use super::evictor::Evictor;
-use super::health::Health;
 use super::inner::{Counts, Inner, MemorySettings};
 use super::load_array::LoadedArray;
 use super::opening::Opening;
@@ -37,6 +36,7 @@ use crate::segments::{CompactedFiles, Home, Origin, Segments};
 use crate::store::Store;
 use crate::table::Table;
 use crate::version::{Content, Fields, Target, Word};
+use spillway_base::failure::Failure;
 
 /// The compacted segments of an engine's folder.
 struct Files {
@@ -93,7 +93,7 @@ pub(super) fn open(
         checkpoints: Checkpoints::new(manifest.clone()),
         work: Work::default(),
         page_collapse: PageCollapse::default(),
-        health: Health::default(),
+        health: Failure::default(),
         counts: Counts::default(),
         disk,
         budget: budget.clone(),

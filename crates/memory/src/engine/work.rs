@@ -151,7 +151,7 @@ impl Inner {
             Ok(false) => {}
             Ok(true) => return Ok(true),
             Err(error) => {
-                self.health.fail(&error);
+                self.health.record(&error);
                 return Err(error);
             }
         }
@@ -165,7 +165,7 @@ impl Inner {
         if let Err(error) = &compacted
             && error.kind() != ErrorKind::DiskFull
         {
-            self.health.fail(error);
+            self.health.record(error);
         }
         Ok(worked | compacted?)
     }

@@ -1,38 +1,30 @@
 //! The health of an engine: whether a failure has ended its background work, and whether its last
 //! background job met a full disk.
 //!
-//! - **HEALTH-1 (the first failure).** The first failure is kept, and every later check returns it.
-//! - **HEALTH-2 (no lock).** A check of a sound engine takes no lock, because each commit checks.
-//! - **HEALTH-3 (full disk).** A full disk is no failure. It is noted until a job meets none.
+//! - **HEALTH-1 (full disk).** A full disk is no failure. It is noted until a job meets none.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spillway_base::lock::Mutex;
+use spillway_base::failure::Failure;
 use spillway_base::{Error, Result};
 
-/// Whether the engine has failed, and the failure.
+/// Whether the engine has failed, and whether its last job met a full disk.
 #[derive(Default)]
 pub(super) struct Health {
-    failure: Mutex<Option<Error>>,
-    /// Whether there is a failure. It is checked often, without the lock of `failure`.
-    failed: AtomicBool,
+    failure: Failure,
     met_full_disk: AtomicBool,
 }
 
 impl Health {
     /// Records a failure that ends the background work (E8).
     pub(super) fn fail(&self, error: &Error) {
-        self.failure.lock().get_or_insert_with(|| error.clone());
-        self.failed.store(true, Ordering::Release);
+        self.failure.record(error);
     }
 
     /// The failure that ended the background work, if there was one.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.failure.lock().clone().map_or(Ok(()), Err)
+        self.failure.check()
     }
 
     /// Records whether the last background job met a full disk.
@@ -48,22 +40,10 @@ impl Health {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use spillway_base::ErrorKind;
-
     use super::*;
 
     #[test]
-    fn health_1_the_first_failure_stays() {
-        let health = Health::default();
-        health.check().unwrap();
-        for kind in [ErrorKind::WritesStopped, ErrorKind::Closed] {
-            health.fail(&Error::new(kind, "a test"));
-            assert_eq!(health.check().unwrap_err().kind(), ErrorKind::WritesStopped);
-        }
-    }
-
-    #[test]
-    fn health_3_a_full_disk_is_no_failure() {
+    fn health_1_a_full_disk_is_no_failure() {
         let health = Health::default();
         for is_full in [true, false] {
             health.note_job(is_full);

@@ -1,4 +1,4 @@
-# A date or a time that becomes an integer is rounded to a second, which carries. Its decimal is exact.
+# A date or a time that becomes an integer is rounded to a second, which carries.
 CREATE TABLE m (id INT PRIMARY KEY, u DATETIME(6), h TIME(6), s TIMESTAMP(3) NULL);
 -- ok, 0 rows
 INSERT INTO m VALUES (1, '2023-12-31 23:59:59.5', '23:59:59.5', '2023-12-31 23:59:59.5'), (2, '2024-02-28 23:59:59.499999', '-00:59:59.5', '2024-02-28 12:59:59.499'), (3, '9999-12-31 23:59:59.9', '838:59:58.9', '2024-02-29 00:00:59.999'), (4, '2024-02-29 00:00:59.5', '-838:59:58.5', NULL), (5, '2024-02-29 12:34:56', '00:00:00.4', NULL);
