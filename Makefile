@@ -17,6 +17,10 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 	@cargo build --release --quiet -p spillway-cli
 	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
 
+# The build of the tests has a server, too. A build of the server alone has fewer features, and would
+# compile most crates again.
+SERVER_BUILD = cargo build --quiet --bin spillway
+test: SERVER_BUILD = cargo test --workspace --no-run --quiet
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
 test-all: test ## As test, then every case of every sweep, 50 kills, the models and ten minutes of simulation (hours)
@@ -45,7 +49,7 @@ unit: setup ## Run the workspace's tests, several test programs at a time
 
 clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tools against a server
 	@scripts/setup clients
-	cargo build --quiet --bin spillway
+	$(SERVER_BUILD)
 	tests/clients/run target/debug/spillway
 
 differential: setup ## Compare answers to random statements with MariaDB's (SEED=, STATEMENTS=, ENGINE=)
@@ -55,7 +59,7 @@ differential: setup ## Compare answers to random statements with MariaDB's (SEED
 
 crash: setup ## Kill a loaded server repeatedly and check that nothing is lost (KILLS=)
 	@scripts/setup clients
-	cargo build --quiet --bin spillway
+	$(SERVER_BUILD)
 	tests/crash/run target/debug/spillway $(or $(KILLS),10)
 
 loom: setup ## Model-check the lock-free cores
