@@ -603,7 +603,6 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
     TieredSettings {
         slot_bytes: settings.slot_bytes,
         even_level0: settings.has(Mechanism::EvenLevel0),
-        dynamic_level0: settings.has(Mechanism::DynamicLevel0),
         paced_compaction: settings.has(Mechanism::Pacing),
         temperature: settings.has(Mechanism::Temperature),
         data_reuse: settings.has(Mechanism::Reuse),
@@ -613,7 +612,6 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
         warm_tables: settings.has(Mechanism::WarmTables),
         overlapped_compactions: settings.has(Mechanism::OverlappedCompactions),
         adaptive_share: settings.has(Mechanism::AdaptiveShare),
-        row_cache_sample: settings.has(Mechanism::RowSample),
         recall: settings.has(Mechanism::Recall),
         straight_flush: settings.has(Mechanism::StraightFlush),
         large_pages: settings.has(Mechanism::LargePages),

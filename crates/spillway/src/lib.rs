@@ -76,8 +76,7 @@ pub use spillway_memory::{
 pub use spillway_tiered::{
     CODINGS, ClassSpace, CompactionKind, CompactionRecord, Compression, DeviceClass,
     FilesInspection, HOT_FROM, Inspection, LevelSpace, LevelStatus, MemtableInspection,
-    SliceInspection, SubTableInspection, TableInspection, TableSpace, TableStatus, TableUse, Tier,
-    WARM_FROM,
+    SliceInspection, SubTableInspection, TableInspection, TableSpace, TableStatus, Tier, WARM_FROM,
 };
 pub use spillway_txn::{
     CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LiveSnapshot, LockMode,

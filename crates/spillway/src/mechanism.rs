@@ -16,8 +16,6 @@ use spillway_base::Error;
 pub enum Mechanism {
     /// Slows writers before memory is used up, if memtable flushes and compactions are behind.
     Throttle,
-    /// Derives the number and size of a table's Level0 units from how much it is read and written.
-    DynamicLevel0,
     /// Lets Level0 of a written table hold a share of the data below it.
     LargeLevel0,
     /// Compacts Level0 in parts of about equal size, wherever its sub-levels end, and merges within
@@ -47,9 +45,6 @@ pub enum Mechanism {
     /// Adapts the row cache's share of memory to the worth of its rows. Without it, the share is
     /// fixed.
     AdaptiveShare,
-    /// Lets the row cache take in only a sample of the rows while hardly any lookup finds its row
-    /// there.
-    RowSample,
     /// Reads a single row without a transaction and without a registered snapshot.
     Recall,
     /// Keeps cached blocks in large pages of the system, if memory is plenty, and the rows and
@@ -108,9 +103,8 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All mechanisms.
-    pub const ALL: [Mechanism; 38] = [
+    pub const ALL: [Mechanism; 36] = [
         Mechanism::Throttle,
-        Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
         Mechanism::EvenLevel0,
         Mechanism::IntraLevel0,
@@ -124,7 +118,6 @@ impl Mechanism {
         Mechanism::HotSplits,
         Mechanism::RowCache,
         Mechanism::AdaptiveShare,
-        Mechanism::RowSample,
         Mechanism::Recall,
         Mechanism::LargePages,
         Mechanism::PartReads,
@@ -154,7 +147,6 @@ impl Mechanism {
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Throttle => "throttle",
-            Mechanism::DynamicLevel0 => "dynamic-level0",
             Mechanism::LargeLevel0 => "large-level0",
             Mechanism::EvenLevel0 => "even-level0",
             Mechanism::IntraLevel0 => "intra-level0",
@@ -168,7 +160,6 @@ impl Mechanism {
             Mechanism::HotSplits => "hot-splits",
             Mechanism::RowCache => "row-cache",
             Mechanism::AdaptiveShare => "adaptive-share",
-            Mechanism::RowSample => "row-sample",
             Mechanism::Recall => "recall",
             Mechanism::LargePages => "large-pages",
             Mechanism::PartReads => "part-reads",

@@ -27,12 +27,11 @@
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!
-//! The first group also has `temperature` (reads of extents), `access_pattern` (reads and writes of
-//! a table), `write_load` (flushes of a sub-table), and `deferred_free`, which frees old views. The
-//! third group also has `settings`, `inspect`, which describes a database, and `verify`, which
-//! checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
+//! The first group also has `temperature` (reads of extents), `write_load` (flushes of a
+//! sub-table), and `deferred_free`, which frees old views. The third group also has `settings`,
+//! `inspect`, which describes a database, and `verify`, which checks a closed folder. Epochs and
+//! page pools are in `spillway_reclaim`.
 
-mod access_pattern;
 mod block;
 mod block_search;
 mod bulk_io;
@@ -93,7 +92,6 @@ pub mod metadata {
     pub use crate::engine::{EditCost, LettingGo, Metadata};
 }
 
-pub use access_pattern::TableUse;
 pub use coding::Compression;
 pub use engine::{
     Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableStatus, TieredEngine,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use spillway_base::Csn;
 use spillway_storage::async_reads::AsyncReadSettings;
 
-use crate::access_pattern::TableUse;
 use crate::block::{BLOCK_BYTES, BlockSearch, HOT_BLOCK_BYTES};
 use crate::block_search::Way;
 use crate::cache::{CacheBalancer, CacheSettings};
@@ -33,8 +32,6 @@ pub struct TieredSettings {
     pub row_cache_share: f64,
     /// Whether the row cache's share follows the measured worth of cached rows.
     pub adaptive_share: bool,
-    /// Whether the row cache considers only a sample of the rows while hardly any lookup hits.
-    pub row_cache_sample: bool,
     /// Whether single rows can be read without a registered snapshot ([`spillway_base::engine`],
     /// E13).
     pub recall: bool,
@@ -94,9 +91,6 @@ pub struct TieredSettings {
     /// then take before it must merge as much again. Without it, the parts follow one sub-level,
     /// and an intra-Level0 compaction writes the fewest bytes for each sub-level that it removes.
     pub even_level0: bool,
-    /// Whether a mostly read table has a quarter as many sub-levels and compacts them sooner, and a
-    /// mostly written table has memtables of half the size (the 3D XPoint study, V-B).
-    pub dynamic_level0: bool,
     /// Whether compactions pause while the debt is small, so that they do not slow concurrent work.
     pub paced_compaction: bool,
     /// Whether compactions reuse slices and blocks that they need not change (X-Engine, section
@@ -181,7 +175,6 @@ impl TieredSettings {
             cache_bytes_min: bytes / 8,
             row_cache_share: 0.25,
             adaptive_share: true,
-            row_cache_sample: true,
             recall: true,
             large_pages: true,
             part_reads: true,
@@ -201,7 +194,6 @@ impl TieredSettings {
             deletions_min: 1000,
             space_max: 2.0,
             even_level0: true,
-            dynamic_level0: true,
             paced_compaction: true,
             data_reuse: true,
             straight_flush: true,
@@ -254,19 +246,6 @@ impl TieredSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
             bytes_max: self.cache_bytes,
             finds_ghosts: self.adaptive_share && self.row_cache_share > 0.0,
-        }
-    }
-
-    /// The use by which a table with this use is treated.
-    fn counts_as(&self, used_for: TableUse) -> TableUse {
-        if self.dynamic_level0 { used_for } else { TableUse::Mixed }
-    }
-
-    /// The bytes at which a memtable of a table with this use is switched.
-    pub(crate) fn memtable_bytes(&self, used_for: TableUse) -> usize {
-        match self.counts_as(used_for) {
-            TableUse::MostlyWritten => self.memtable_bytes / 2,
-            TableUse::Mixed | TableUse::MostlyRead => self.memtable_bytes,
         }
     }
 
@@ -346,29 +325,18 @@ impl TieredSettings {
         (self.slot_bytes / 16).min(DICTIONARY_BYTES)
     }
 
-    /// The shape that compactions give to a table with this use.
-    pub(crate) fn shape(&self, used_for: TableUse) -> Shape {
-        let (target, limit) = (self.level0_target, self.level0_limit);
-        let (level0_target, level0_limit) = match self.counts_as(used_for) {
-            TableUse::MostlyWritten | TableUse::Mixed => (target, limit),
-            // The limit stays: a burst of writes to such a table should not be slowed sooner.
-            TableUse::MostlyRead => ((target / 4).max(1), limit),
-        };
-        let level0_bytes = self.level0_bytes;
-        let level0_share = match self.counts_as(used_for) {
-            TableUse::MostlyWritten | TableUse::Mixed => self.level0_share,
-            TableUse::MostlyRead => 0.0,
-        };
+    /// The shape that compactions give to a table.
+    pub(crate) fn shape(&self) -> Shape {
         // With several devices, no data skips Level1, which is on the fastest one.
         let is_one_device = self.tiers.is_empty();
         Shape {
-            level0_target,
-            level0_limit,
-            level1_bytes_min: 2 * level0_bytes,
-            level0_bytes,
-            level0_share,
+            level0_target: self.level0_target,
+            level0_limit: self.level0_limit,
+            level1_bytes_min: 2 * self.level0_bytes,
+            level0_bytes: self.level0_bytes,
+            level0_share: self.level0_share,
             level2_times: if is_one_device && self.level0_share > 0.0 { LEVEL2_TIMES } else { 0.0 },
-            input_bytes: (2 * level0_bytes).max(16 * self.slot_bytes as u64),
+            input_bytes: (2 * self.level0_bytes).max(16 * self.slot_bytes as u64),
             deletions_min: self.deletions_min,
             extent_bytes: self.slot_bytes as u64,
             block_bytes: (BLOCK_BYTES as u64).min(self.slot_bytes as u64 / 2),

@@ -11,7 +11,6 @@ use arc_swap::{ArcSwap, Guard};
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Error, KeyRange, TableId, clock};
 
-use crate::access_pattern::AccessPattern;
 use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::level::{Levels, LevelsEdit};
 use crate::memtable::{Accounts, Memtable};
@@ -78,8 +77,6 @@ pub(crate) struct SubTable {
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Vec<Quarantine>>,
-    /// The mix of its reads and writes.
-    pub(crate) mix: AccessPattern,
     /// Its recent flushes.
     pub(crate) write_load: WriteLoad,
     /// Ranges without rows.
@@ -132,7 +129,6 @@ impl SubTable {
             work: Mutex::new(HeldKeys::default()),
             flushing: AtomicBool::new(false),
             quarantine: Mutex::new(Vec::new()),
-            mix: AccessPattern::default(),
             write_load: WriteLoad::default(),
             gaps,
             rests_since: AtomicU64::new(clock::now().as_nanos() as u64),

@@ -113,10 +113,10 @@ impl Store for Failing {
 
 #[test]
 fn mechanisms_are_left_out_one_by_one() {
-    let args = args("--without throttle,dynamic-level0,pacing");
+    let args = args("--without throttle,large-level0,pacing");
     let of = |mechanism: &_| SpillwayStores::without(*mechanism).database_settings(0).without;
     let without: Vec<_> = args.without.iter().map(of).collect();
-    let [throttle, level0] = [Mechanism::Throttle, Mechanism::DynamicLevel0];
+    let [throttle, level0] = [Mechanism::Throttle, Mechanism::LargeLevel0];
     assert_eq!(without, [[throttle], [level0], [Mechanism::Pacing]]);
     assert_eq!(SpillwayStores::default().database_settings(0).without, []);
 }

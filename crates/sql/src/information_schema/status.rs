@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use spillway::{ClassSpace, EngineKind, LiveSnapshot, Metric, TableSpace, TableStatus, TableUse};
+use spillway::{ClassSpace, EngineKind, LiveSnapshot, Metric, TableSpace, TableStatus};
 use spillway_base::TableId;
 
 use super::labels::Labels;
@@ -273,18 +273,6 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
                 "{name:<40}{memory:>12.1}{sublevels:>12}{level0:>12.1}{level1:>12.1}{level2:>12.1}"
             ),
         );
-        match table.used_for {
-            Some(TableUse::MostlyRead) => {
-                line(&mut out, format_args!("    mostly read: fewer and larger units in Level0"));
-            }
-            Some(TableUse::MostlyWritten) => {
-                line(
-                    &mut out,
-                    format_args!("    mostly written: more and smaller units in Level0"),
-                );
-            }
-            Some(TableUse::Mixed) | None => {}
-        }
         if let Some(damage) = &table.quarantine {
             line(&mut out, format_args!("    not compacted any more: {damage}"));
         }
@@ -369,7 +357,6 @@ mod tests {
             memory_bytes: 1_500_000,
             sublevels: 5,
             sublevels_target: 8,
-            used_for: Some(TableUse::MostlyRead),
             levels: [level; 3],
             quarantine: Some("block 7 is damaged".to_owned()),
             refused_merge: Some("keys from \"a\" to \"b\": they differ".to_owned()),
@@ -389,7 +376,6 @@ mod tests {
             "writers are slowed aggressively, to 32.0 MB a second together",
             "throttle, aggressive: Level0 is deep                     7         0.250",
             "test.seats                                       1.5      5 of 8         3.0         3.0         3.0",
-            "    mostly read: fewer and larger units in Level0",
             "    not compacted any more: block 7 is damaged",
             "    a merge was refused; the last one: keys from \"a\" to \"b\": they differ",
             "log_flushes_total                                         12  What it is.",

@@ -31,10 +31,6 @@
 //!   until blocks need this memory.
 //! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
 //!   misses; for rows, only in a sample of the buckets.
-//! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
-//!   the share does not change. The rows then have a fraction of the initial share: the fraction
-//!   that the sample is of all buckets. So the hit rate of the sample does not depend on how the
-//!   share has changed before.
 //!
 //! The last rule of BALANCER-4 is needed because only device reads change the share. While all
 //! blocks are in memory there are no device reads, so without the rule the rows could not grow.
@@ -102,8 +98,6 @@ impl Scale {
 
 /// The division of cache memory between rows and blocks.
 pub(crate) struct CacheBalancer {
-    /// The initial share of rows.
-    first: f64,
     /// The share, in units of 1 / [`WHOLE`].
     share: AtomicU32,
     /// Whether the share moves.
@@ -124,7 +118,6 @@ impl CacheBalancer {
     /// A balancer with this initial share of rows, which is fixed unless it `moves`.
     pub(crate) fn new(share: f64, moves: bool) -> CacheBalancer {
         CacheBalancer {
-            first: share,
             share: AtomicU32::new((share * WHOLE) as u32),
             moves,
             due: AtomicU64::new(0),
@@ -135,11 +128,6 @@ impl CacheBalancer {
     /// The share that rows may have now.
     pub(crate) fn share(&self) -> f64 {
         f64::from(self.share.load(Ordering::Relaxed)) / WHOLE
-    }
-
-    /// The initial share of rows.
-    pub(super) fn first(&self) -> f64 {
-        self.first
     }
 
     /// Whether the share moves. If it does not, ghost misses need not be counted.
@@ -159,18 +147,13 @@ impl CacheBalancer {
         is_mine.is_ok()
     }
 
-    /// Moves the share by the ghost miss costs, whose totals since the beginning are `now`. If the
-    /// balancer `rests`, the costs are only recorded (BALANCER-6).
-    pub(super) fn weigh(&self, now: GhostMissCosts, rests: bool) {
+    /// Moves the share by the ghost miss costs, whose totals since the beginning are `now`.
+    pub(super) fn weigh(&self, now: GhostMissCosts) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;
         let [rows, others] =
             [now.rows.wrapping_sub(before.rows), now.others.wrapping_sub(before.others)];
         *before = now;
-        if rests {
-            *scale = Scale::new(scale.share);
-            return;
-        }
         scale.weigh(rows, others);
         self.share.store((scale.share * WHOLE) as u32, Ordering::Relaxed);
     }
@@ -242,16 +225,5 @@ mod tests {
         let due = [0, 1, 249, 250, 251, 600].map(|read| balance.is_due(read, 1000));
         assert_eq!(due, [true, false, false, true, false, true]);
         assert!(!CacheBalancer::new(0.25, false).is_due(1 << 40, 1000));
-    }
-
-    #[test]
-    fn balancer_6_it_rests() {
-        let balance = CacheBalancer::new(0.25, true);
-        let regrets = |rows, others| GhostMissCosts { rows, others };
-        balance.weigh(regrets(0, 1 << 20), true);
-        assert!((balance.share() - 0.25).abs() < 1e-6);
-        // Ghost misses during the rest do not move the share.
-        balance.weigh(regrets(100, 1 << 20), false);
-        assert!(balance.share() > 0.25);
     }
 }

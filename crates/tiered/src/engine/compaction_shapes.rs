@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use spillway_base::{Csn, clock};
 
-use crate::access_pattern::TableUse;
 use crate::level::Levels;
 use crate::picker::{Chooser, Conflicts, Shape};
 use crate::settings::TieredSettings;
@@ -19,21 +18,20 @@ use crate::subtable::SubTable;
 /// it is asked every half second.
 const SEEKS_SPACE: Duration = Duration::from_secs(2);
 
-/// The shape of a sub-table for each use of its table.
+/// The shape that compactions give to sub-tables.
 pub(super) struct CompactionShapes {
-    shapes: [Shape; TableUse::ALL.len()],
+    shape: Shape,
     /// Compactions free space until this time, in nanoseconds of the clock.
     seeks_space_until: AtomicU64,
 }
 
 impl CompactionShapes {
-    /// The shapes by settings. Hot data stays in Level1 if `keeps_hot`.
+    /// The shape by settings. Hot data stays in Level1 if `keeps_hot`.
     pub(super) fn new(settings: &TieredSettings, keeps_hot: bool) -> CompactionShapes {
-        let shapes = TableUse::ALL.map(|used_for| {
-            let shape = settings.shape(used_for);
-            Shape { hot_share: if keeps_hot { shape.hot_share } else { 0.0 }, ..shape }
-        });
-        CompactionShapes { shapes, seeks_space_until: AtomicU64::new(0) }
+        let shape = settings.shape();
+        let hot_share = if keeps_hot { shape.hot_share } else { 0.0 };
+        let shape = Shape { hot_share, ..shape };
+        CompactionShapes { shape, seeks_space_until: AtomicU64::new(0) }
     }
 
     /// Makes compactions free space for some time. Returns `false` if they already do.
@@ -49,10 +47,9 @@ impl CompactionShapes {
         until > 0 && (clock::now().as_nanos() as u64) < until
     }
 
-    /// The shape that compactions give to a sub-table.
-    pub(super) fn of(&self, part: &SubTable) -> Shape {
-        let shape = self.shapes[part.mix.used_for() as usize];
-        if self.seeks_space() { shape.short_of_space(u64::MAX) } else { shape }
+    /// The shape that compactions give to sub-tables now.
+    pub(super) fn current(&self) -> Shape {
+        if self.seeks_space() { self.shape.short_of_space(u64::MAX) } else { self.shape }
     }
 
     /// The picker's view of a sub-table with these levels. `bars` are the keys that no pick may
@@ -66,13 +63,13 @@ impl CompactionShapes {
     ) -> Chooser<'a> {
         let memtables_from = part.view_now().memtables().map(|memtable| memtable.csn_min()).min();
         let memtables_from = memtables_from.unwrap_or(Csn::MAX);
-        Chooser { shape: self.of(part), levels, bars, oldest, memtables_from }
+        Chooser { shape: self.current(), levels, bars, oldest, memtables_from }
     }
 
     /// The least bytes of adjacent slices that are worth a recode compaction, and the approximate
     /// bytes that one takes.
-    pub(super) fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
-        let shape = self.of(part);
+    pub(super) fn recoding_bytes(&self) -> (u64, u64) {
+        let shape = self.current();
         (4 * shape.extent_bytes, shape.input_bytes)
     }
 }

@@ -93,7 +93,7 @@ impl LevelsDebt {
                 continue;
             }
             let view = part.view_now();
-            let shape = shapes.of(&part);
+            let shape = shapes.current();
             let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             if !damaged.is_empty() {

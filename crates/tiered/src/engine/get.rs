@@ -26,11 +26,9 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Result, TableId};
 
 use super::table_set::TableSet;
-use crate::access_pattern;
 use crate::cache::{Looked, RowCache, Tag};
 use crate::extent::{ReadContext, read_by_this_thread};
 use crate::filter;
-use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::table_visibility::TableVisibility;
 
@@ -52,14 +50,12 @@ struct LookupReader {
 }
 
 /// The parts of an engine that a get uses.
-pub(super) struct PointReader<'a, F> {
+pub(super) struct PointReader<'a> {
     pub(super) tables: &'a TableSet,
     pub(super) context: &'a ReadContext,
-    /// Called after a counted read has changed the use of a table.
-    pub(super) use_changed: F,
 }
 
-impl<'a, F: Fn()> PointReader<'a, F> {
+impl<'a> PointReader<'a> {
     /// The version of a key that a registered snapshot sees.
     pub(super) fn get(
         &self,
@@ -70,15 +66,11 @@ impl<'a, F: Fn()> PointReader<'a, F> {
         value: &mut Vec<u8>,
     ) -> Result<Found> {
         let row = self.get_cached_row(key, snapshot, value, |rows| table.era(rows));
-        let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
-            if is_sample {
-                self.count_read(table.parts().of(key));
-            }
             return Ok(Found::Value(csn));
         }
         let reader = LookupReader { snapshot, access, is_live: true };
-        let found = self.get_below_row_cache(table, key, reader, row, is_sample, value)?;
+        let found = self.get_below_row_cache(table, key, reader, row, value)?;
         Ok(found.unwrap_or(Found::Nothing))
     }
 
@@ -122,18 +114,14 @@ impl<'a, F: Fn()> PointReader<'a, F> {
             let tag = |of: &TableVisibility| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
             self.tables.with_visibility(id, tag).flatten()
         });
-        let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
-            if is_sample {
-                self.note_read_of(id, key);
-            }
             return Ok(Some(Found::Value(csn)));
         }
         let tables = self.tables.load();
         let Some(table) = tables.get(&id).filter(|table| table.exists_at(snapshot)) else {
             return Ok(None);
         };
-        self.get_below_row_cache(table, key, reader, row, is_sample, value)
+        self.get_below_row_cache(table, key, reader, row, value)
     }
 
     /// Looks a key up in the row cache. `tag` returns the tag of its table's rows.
@@ -147,7 +135,7 @@ impl<'a, F: Fn()> PointReader<'a, F> {
     ) -> Option<RowLookup<'a>> {
         let rows = self.context.rows.as_ref()?;
         let hash = filter::hash(key);
-        rows.expect(hash);
+        rows.prefetch(hash);
         let tag = tag(rows)?;
         let looked = rows.get(tag, hash, key, snapshot, value);
         Some(RowLookup { rows, tag, hash, looked })
@@ -162,15 +150,11 @@ impl<'a, F: Fn()> PointReader<'a, F> {
         key: &[u8],
         reader: LookupReader,
         row: Option<RowLookup<'_>>,
-        is_sample: bool,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
         let LookupReader { snapshot, access, is_live } = reader;
         let parts = table.parts();
         let part = parts.of(key);
-        if is_sample {
-            self.count_read(part);
-        }
         let view = part.view_now();
         if !is_live && snapshot < view.levels.newest_from {
             return Ok(None);
@@ -199,19 +183,5 @@ impl<'a, F: Fn()> PointReader<'a, F> {
             }
         }
         Ok(Some(found))
-    }
-
-    #[cold]
-    fn note_read_of(&self, table: TableId, key: &[u8]) {
-        if let Some(table) = self.tables.load().get(&table) {
-            self.count_read(table.parts().of(key));
-        }
-    }
-
-    /// Counts a sampled read of a sub-table.
-    fn count_read(&self, part: &SubTable) {
-        if part.mix.count_read() {
-            (self.use_changed)();
-        }
     }
 }

@@ -15,21 +15,18 @@ use super::write_buffer::WriteBuffer;
 use crate::cache::RowCache;
 use crate::filter;
 use crate::ranges::{Mark, RangeTombstones};
-use crate::subtable::SubTable;
 use crate::table::Table;
 
 /// The parts of an engine that an installation changes.
-pub(super) struct Installer<'a, F> {
+pub(super) struct Installer<'a> {
     pub(super) tables: &'a TableSet,
     pub(super) persistence: &'a Persistence,
     pub(super) write_buffer: &'a WriteBuffer,
     pub(super) rows: Option<&'a RowCache>,
     pub(super) wakeups: &'a Wakeups,
-    /// Called after a counted write has changed the use of a table.
-    pub(super) use_changed: F,
 }
 
-impl<F: Fn()> Installer<'_, F> {
+impl Installer<'_> {
     /// Installs a commit.
     pub(super) fn install(&self, csn: Csn, batch: &WriteBatch) {
         let mut tables = self.tables.load();
@@ -96,17 +93,10 @@ impl<F: Fn()> Installer<'_, F> {
             if let Some((rows, hash)) = rows {
                 rows.replace(id, hash, key, csn, value);
             }
-            self.count_write(part);
             if self.write_buffer.inserted(part, bytes) {
                 self.wakeups.announce_work();
             }
             return;
-        }
-    }
-
-    fn count_write(&self, part: &SubTable) {
-        if part.mix.write() {
-            (self.use_changed)();
         }
     }
 
@@ -125,7 +115,6 @@ impl<F: Fn()> Installer<'_, F> {
                     return Some(());
                 }
                 part.insert_ranges(csn, &here)?;
-                self.count_write(part);
                 if self.write_buffer.seal_if_full(part) {
                     self.wakeups.announce_work();
                 }

@@ -194,7 +194,7 @@ impl TieredEngine {
             used.map(|extent| (extent.meta.slots, extent.meta.len)),
         )?);
         let balance = Arc::new(settings.cache_balancer());
-        let rows = RowCache::new(balance, settings.row_cache_sample, settings.large_pages, &budget);
+        let rows = RowCache::new(balance, settings.large_pages, &budget);
         let context = ReadContext::new(settings.reads(), rows, &budget);
         if settings.read_ahead {
             context.queues.allow();
@@ -265,21 +265,19 @@ impl TieredEngine {
 impl Inner {
     /// The reader of single keys.
     #[inline]
-    fn point_reader(&self) -> PointReader<'_, impl Fn()> {
-        let use_changed = || self.use_changed();
-        PointReader { tables: &self.tables, context: &self.context, use_changed }
+    fn point_reader(&self) -> PointReader<'_> {
+        PointReader { tables: &self.tables, context: &self.context }
     }
 
     /// The installer of commits.
     #[inline]
-    fn installer(&self) -> Installer<'_, impl Fn()> {
+    fn installer(&self) -> Installer<'_> {
         Installer {
             tables: &self.tables,
             persistence: &self.persistence,
             write_buffer: &self.write_buffer,
             rows: self.context.rows.as_ref(),
             wakeups: &self.wakeups,
-            use_changed: || self.use_changed(),
         }
     }
 
@@ -298,14 +296,6 @@ impl Inner {
     /// The debt of memtables and levels.
     fn debt(&self) -> Debt {
         self.levels_debt.with_flush(self.write_buffer.flush_debt())
-    }
-
-    /// Called after the use of a table has changed.
-    fn use_changed(&self) {
-        if self.settings.dynamic_level0 {
-            self.refresh_debt();
-            self.wakeups.announce_work();
-        }
     }
 
     /// Records a failure that ends the background work (E8).
@@ -504,9 +494,6 @@ impl Engine for TieredEngine {
         let table = table_at(&tables, table, snapshot)?;
         let parts = table.parts();
         let parts = parts.within(range);
-        if parts[0].mix.read() {
-            self.0.use_changed();
-        }
         let late = self.0.settings.range_filters;
         Ok(scan::cursor_over(parts, range, direction, snapshot, late))
     }

@@ -11,7 +11,6 @@ use super::inspect::space_metrics;
 use super::statistics::EngineFigures;
 use super::table_set::TableSet;
 use super::{Inner, TieredEngine};
-use crate::access_pattern::TableUse;
 use crate::cache::RowCache;
 use crate::extent::ReadContext;
 use crate::level::Run;
@@ -42,11 +41,8 @@ pub struct TableStatus {
     pub memory_bytes: u64,
     /// Sub-levels of Level0, in the sub-table that has the most.
     pub sublevels: u64,
-    /// Sub-levels at which Level0 is compacted, for the table's current use.
+    /// Sub-levels at which Level0 is compacted.
     pub sublevels_target: u64,
-    /// The table's use, which determines the number and size of its sub-levels; `None` if that is
-    /// switched off.
-    pub used_for: Option<TableUse>,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
     /// The damage that compactions of the table avoid, if any was found.
@@ -88,8 +84,7 @@ impl TieredEngine {
                     subtables: parts.len() as u64,
                     memory_bytes: table.memory_bytes() as u64,
                     sublevels: sublevels(behind),
-                    sublevels_target: self.0.compaction_shapes.of(behind).level0_target as u64,
-                    used_for: self.0.settings.dynamic_level0.then(|| behind.mix.used_for()),
+                    sublevels_target: self.0.compaction_shapes.current().level0_target as u64,
                     levels: [
                         level(level0.map(|sublevel| &*sublevel.run)),
                         runs(|view| &view.levels.level1),
@@ -234,7 +229,6 @@ fn cache_metrics(context: &ReadContext) -> Vec<Metric> {
     let row_share = rows.map_or(0.0, RowCache::share);
     let row_ghost_missed = rows.map_or(0, RowCache::ghost_missed);
     let (_, block_ghost_missed) = context.cache.read_and_ghost_missed();
-    let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
     vec![
         counter("tiered_block_cache_hits_total", "Blocks found in the cache.", hits),
         counter("tiered_block_cache_misses_total", "Blocks read from the device.", misses),
@@ -263,11 +257,6 @@ fn cache_metrics(context: &ReadContext) -> Vec<Metric> {
             "tiered_block_cache_ghost_miss_bytes_total",
             "Bytes read for blocks and indexes that a little more memory would have kept.",
             block_ghost_missed,
-        ),
-        gauge(
-            "tiered_row_cache_sampled",
-            "1 while the row cache looks up only one row in sixteen, because it has few hits.",
-            rows_sampled,
         ),
         gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
         gauge(

@@ -163,7 +163,7 @@ impl Inner {
         kind: Kind,
         oldest: Csn,
     ) -> Result<bool> {
-        let shape = self.compaction_shapes.of(part);
+        let shape = self.compaction_shapes.current();
         let least = shape.extent_bytes + shape.extent_bytes / 4;
         let mut most = u64::MAX;
         loop {
@@ -198,7 +198,7 @@ impl Inner {
             if !part.has_rested(self.settings.settle_after, now) || part.is_settled(mark) {
                 continue;
             }
-            let (least, most) = self.compaction_shapes.recoding_bytes(part);
+            let (least, most) = self.compaction_shapes.recoding_bytes();
             // The sub-table may have little data in all, so half is enough.
             let least = least / 2;
             let pick = |bars: &Conflicts| {
@@ -233,7 +233,7 @@ impl Inner {
         let coding = self.level_storage.compression_of(Kind::Recode, Place::Level2).coding();
         for (table, part) in parts {
             let pick = |bars: &Conflicts| {
-                let (least, most) = self.compaction_shapes.recoding_bytes(part);
+                let (least, most) = self.compaction_shapes.recoding_bytes();
                 pick_cold(part, coding, least, most).filter(|pick| {
                     let (smallest, largest) = pick.hull();
                     !bars.overlap(smallest, largest)
@@ -295,7 +295,7 @@ impl Inner {
             self.health.check()?;
             blocking(|| self.wakeups.wait_for_room(NAP));
         };
-        let pick = self.compaction_shapes.of(part).pick_full(&part.view().levels);
+        let pick = self.compaction_shapes.current().pick_full(&part.view().levels);
         pick.map_or(Ok(()), |pick| self.compact(table, part, &pick))
     }
 

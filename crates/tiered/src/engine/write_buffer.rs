@@ -11,7 +11,6 @@ use spillway_base::Csn;
 use spillway_base::engine::Horizon;
 
 use super::table_set::TableSet;
-use crate::access_pattern::TableUse;
 use crate::memtable::Accounts;
 use crate::settings::TieredSettings;
 use crate::subtable::SubTable;
@@ -20,8 +19,8 @@ use crate::subtable::SubTable;
 pub(super) struct WriteBuffer {
     accounts: Accounts,
     horizon: Arc<dyn Horizon>,
-    /// The bytes at which a memtable of a table with each use is sealed.
-    memtable_bytes: [usize; TableUse::ALL.len()],
+    /// The bytes at which a memtable is sealed.
+    memtable_bytes: usize,
     /// The bytes of all memtables.
     limit: usize,
 }
@@ -32,8 +31,8 @@ impl WriteBuffer {
         accounts: Accounts,
         horizon: Arc<dyn Horizon>,
     ) -> WriteBuffer {
-        let memtable_bytes = TableUse::ALL.map(|used_for| settings.memtable_bytes(used_for));
-        WriteBuffer { accounts, horizon, memtable_bytes, limit: settings.memtables_bytes }
+        let (memtable_bytes, limit) = (settings.memtable_bytes, settings.memtables_bytes);
+        WriteBuffer { accounts, horizon, memtable_bytes, limit }
     }
 
     /// The accounts of the memtables.
@@ -65,22 +64,16 @@ impl WriteBuffer {
         (2.0 * share - 1.0).max(0.0)
     }
 
-    /// The bytes at which a sub-table's memtable is sealed.
-    #[inline]
-    fn memtable_bytes(&self, part: &SubTable) -> usize {
-        self.memtable_bytes[part.mix.used_for() as usize]
-    }
-
     /// Seals a sub-table's memtable if it is full after an insertion. `bytes` is what it now takes.
     #[inline]
     pub(super) fn inserted(&self, part: &SubTable, bytes: usize) -> bool {
-        bytes > self.memtable_bytes(part) && self.seal_if_full(part)
+        bytes > self.memtable_bytes && self.seal_if_full(part)
     }
 
     /// Seals a sub-table's memtable if it is full. Returns whether it did.
     pub(super) fn seal_if_full(&self, part: &SubTable) -> bool {
         let active = part.view().active.clone();
-        active.is_full(self.memtable_bytes(part))
+        active.is_full(self.memtable_bytes)
             && part.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
@@ -98,7 +91,7 @@ impl WriteBuffer {
         for (_, part) in &parts {
             let view = part.view();
             let active = &view.active;
-            let full = active.is_full(self.memtable_bytes(part));
+            let full = active.is_full(self.memtable_bytes);
             // While an older memtable waits to be flushed, that one holds back the log, so sealing
             // this one would not help.
             let pins =

@@ -26,13 +26,10 @@
 //!   of other keys in between. So scans, and reads of each key once, evict nothing.
 //! - **ROW-CACHE-6 (charged).** Rows, and evicted rows that a reader may still see, are charged to
 //!   the budget. Rows have at most their share of the memory that the budget leaves to caches
-//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). With memory that no cache uses, they may
+//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-5). With memory that no cache uses, they may
 //!   exceed their share, up to the maximum share (BALANCER-3). If blocks need this memory, rows
 //!   beyond the share are evicted first, used or not. If other users of the budget need memory,
 //!   rows and blocks are evicted together (BUDGET-1, BUDGET-2).
-//! - **ROW-CACHE-7 (of little use, of little cost).** While the hit rate is very low, the cache
-//!   looks up and inserts only rows in a sample of the buckets. Its memory is reduced to the same
-//!   fraction. A lookup of any other row misses without reading memory that other threads write.
 //!
 //! # How ROW-CACHE-1 is kept
 //!
@@ -62,7 +59,6 @@ mod loom_tests;
 mod row;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod worth;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
@@ -80,7 +76,6 @@ use self::admission_filter::AdmissionFilter;
 use self::bucket::{Bucket, LockedBucket, WAYS};
 use self::ghosts::Ghosts;
 use self::row::{CachedRow, RemovedRow};
-use self::worth::{Looks, SAMPLE, Worth};
 use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MOST};
 
 pub(crate) use self::row::Tag;
@@ -119,8 +114,6 @@ const ROWS_LEAST: usize = 128;
 /// blocks for a new block frees a little more than the new block takes, so a little free memory
 /// does not mean that blocks need none.
 const IDLE_SHARE: usize = 64;
-/// A stripe judges the hit rate after this many of its misses.
-const JUDGED_TOGETHER: u64 = 1024;
 /// The marks of a new row, whose key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
 
@@ -152,8 +145,6 @@ pub(crate) enum Looked {
     Newer,
     /// No version of the key.
     Missing(Ticket),
-    /// The lookup was skipped (ROW-CACHE-7).
-    Passed,
 }
 
 /// The lock count of a bucket when a key was missing there; `None` if the bucket was locked.
@@ -166,9 +157,6 @@ pub(crate) struct RowCache {
     buckets: Box<[Bucket]>,
     seen: AdmissionFilter,
     stripes: [RowStripe; STRIPES],
-    worth: Worth,
-    /// Lookups at the last judgement.
-    judged: Mutex<Looks>,
     budget: Budget,
     /// The share of rows in the memory that the budget leaves to caches.
     balance: Arc<CacheBalancer>,
@@ -197,13 +185,11 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl RowCache {
-    /// A cache that takes at most its share of the memory that the budget leaves to caches. If it
-    /// `may_sample`, it considers only a sample of the rows while hardly any lookup hits. Its
+    /// A cache that takes at most its share of the memory that the budget leaves to caches. Its
     /// buckets are in large pages of the system if they `may_be_large`. `None` if the share or the
     /// budget is too small.
     pub(crate) fn new(
         balance: Arc<CacheBalancer>,
-        may_sample: bool,
         may_be_large: bool,
         budget: &Budget,
     ) -> Option<RowCache> {
@@ -212,11 +198,7 @@ impl RowCache {
         if buckets == 0 {
             return None;
         }
-        let mut cache = RowCache::of(buckets.next_power_of_two(), balance, may_be_large, budget);
-        if !may_sample {
-            cache.worth = Worth::never();
-        }
-        Some(cache)
+        Some(RowCache::of(buckets.next_power_of_two(), balance, may_be_large, budget))
     }
 
     fn of(
@@ -235,8 +217,6 @@ impl RowCache {
             buckets: in_large((0..buckets).map(|_| Bucket::default()), may_be_large),
             seen: AdmissionFilter::new(places, may_be_large),
             stripes: std::array::from_fn(|_| RowStripe::default()),
-            worth: Worth::new(buckets),
-            judged: Mutex::default(),
             budget: budget.clone(),
             balance,
             ghosts,
@@ -266,25 +246,17 @@ impl RowCache {
         (hash >> 20) as usize & (self.buckets.len() - 1)
     }
 
-    /// Prefetches for [`RowCache::replace`].
+    /// Prefetches the first cache line for [`RowCache::get`] and [`RowCache::replace`].
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.bucket(hash).prefetch();
     }
 
-    /// Prefetches the first cache line for [`RowCache::get`].
-    #[inline]
-    pub(crate) fn expect(&self, hash: u64) {
-        if !self.worth.passes(self.number(hash)) {
-            self.prefetch(hash);
-        }
-    }
-
     /// Prefetches for [`RowCache::get`] of several keys: their buckets, then the rows. This is not
     /// a lookup.
     pub(crate) fn expect_all(&self, hashes: impl Iterator<Item = u64> + Clone) {
-        hashes.clone().for_each(|hash| self.expect(hash));
-        for hash in hashes.filter(|hash| !self.worth.passes(self.number(*hash))) {
+        hashes.clone().for_each(|hash| self.prefetch(hash));
+        for hash in hashes {
             self.bucket(hash).may_have(hash);
         }
     }
@@ -299,12 +271,6 @@ impl RowCache {
         snapshot: Csn,
         value: &mut Vec<u8>,
     ) -> Looked {
-        if self.worth.passes(self.number(hash)) {
-            if self.worth.note_pass() {
-                self.judge();
-            }
-            return Looked::Passed;
-        }
         let ticket = Ticket(self.bucket(hash).version());
         match self.find(tag, hash, key, snapshot, value) {
             Some(csn) if csn <= snapshot => Looked::Found(csn),
@@ -320,7 +286,7 @@ impl RowCache {
     /// a lookup.
     pub(crate) fn has(&self, tag: Tag, hash: u64, key: &[u8], snapshot: Csn) -> bool {
         let bucket = self.bucket(hash);
-        if self.worth.passes(self.number(hash)) || !bucket.may_have(hash) {
+        if !bucket.may_have(hash) {
             return false;
         }
         let pin = self.epochs.pin();
@@ -403,22 +369,7 @@ impl RowCache {
     /// Counts a miss, whether or not there is a row elsewhere.
     #[inline]
     fn note_miss(&self) {
-        let misses = self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
-        if misses % JUDGED_TOGETHER == JUDGED_TOGETHER - 1 {
-            self.judge();
-        }
-    }
-
-    #[cold]
-    fn judge(&self) {
-        let Some(mut judged) = try_lock(&self.judged) else { return };
-        let (hits, misses) = self.hits_and_misses();
-        self.worth.judge(Looks { hits, misses }, &mut judged);
-        drop(judged);
-        // With a sample hardly any row enters, which would evict others.
-        if self.worth.is_sampled() {
-            self.evict_to(self.capacity(), BYTES_AT_ONCE);
-        }
+        self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
     }
 
     fn admit(
@@ -559,7 +510,7 @@ impl RowCache {
     /// Whether rows may exceed their share: with memory that no cache uses, as long as no block
     /// needs it, up to the largest share of rows (BALANCER-3, BALANCER-4).
     fn has_room(&self) -> bool {
-        if !self.balance.moves() || self.worth.is_sampled() {
+        if !self.balance.moves() {
             return false;
         }
         let caches = self.caches();
@@ -569,13 +520,9 @@ impl RowCache {
 
     /// Bytes that rows may have now.
     fn capacity(&self) -> usize {
-        let bytes =
-            |share: f64| ((self.caches() as f64 * share) as usize).saturating_sub(self.fixed_bytes);
-        let rows = match self.worth.is_sampled() {
-            true => bytes(self.balance.first()) / SAMPLE,
-            false => bytes(self.balance.share()),
-        };
-        rows.max(self.caches() / ROWS_LEAST)
+        let caches = self.caches();
+        let share = (caches as f64 * self.balance.share()) as usize;
+        share.saturating_sub(self.fixed_bytes).max(caches / ROWS_LEAST)
     }
 
     /// Evicts about `bytes` bytes of rows that were not used recently, from at most
@@ -657,7 +604,7 @@ impl RowCache {
         }
         if self.balance.is_due(read, self.caches()) {
             let regrets = GhostMissCosts { rows: self.ghost_missed(), others };
-            self.balance.weigh(regrets, self.is_sampled());
+            self.balance.weigh(regrets);
         }
         let most = self.capacity();
         if self.held() > most + BYTES_FOR_A_ROW && !self.has_room() {
@@ -677,11 +624,6 @@ impl RowCache {
     /// The share of rows in the memory that the budget leaves to caches.
     pub(crate) fn share(&self) -> f64 {
         self.balance.share()
-    }
-
-    /// Whether only rows of a sample are considered (ROW-CACHE-7).
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.worth.is_sampled()
     }
 
     /// Lookups that hit, and all lookups that missed here.

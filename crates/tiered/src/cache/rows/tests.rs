@@ -19,7 +19,7 @@ fn half() -> Arc<CacheBalancer> {
 /// A cache that considers all rows, even if few lookups hit.
 fn cache(bytes: usize) -> (Arc<RowCache>, Budget) {
     let budget = Budget::new(bytes);
-    (Arc::new(RowCache::new(half(), false, false, &budget).unwrap()), budget)
+    (Arc::new(RowCache::new(half(), false, &budget).unwrap()), budget)
 }
 
 fn value_at(csn: u64) -> Vec<u8> {
@@ -43,24 +43,16 @@ impl Reader<'_> {
                 assert_eq!(value, value_at(csn.0));
                 Some(csn.0)
             }
-            Looked::Newer | Looked::Missing(_) | Looked::Passed => None,
+            Looked::Newer | Looked::Missing(_) => None,
         }
     }
 
     /// A read by a snapshot that sees no version.
     fn miss(&self, key: &[u8], newest: u64) {
-        self.read(key, Csn::ZERO, newest);
-    }
-
-    /// A read of a key, whose newest version is found in the cache or elsewhere.
-    fn ask(&self, key: &[u8], newest: u64) {
-        self.read(key, Csn(newest), newest);
-    }
-
-    fn read(&self, key: &[u8], snapshot: Csn, newest: u64) {
-        let ticket = match self.cache.get(self.tag, hash(key), key, snapshot, &mut Vec::new()) {
+        let mut found = Vec::new();
+        let ticket = match self.cache.get(self.tag, hash(key), key, Csn::ZERO, &mut found) {
             Looked::Missing(ticket) => ticket,
-            Looked::Newer | Looked::Found(_) | Looked::Passed => return,
+            Looked::Newer | Looked::Found(_) => return,
         };
         let value = value_at(newest);
         let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
@@ -237,7 +229,7 @@ fn row_cache_6_rows_have_what_no_cache_has() {
     for moves in [true, false] {
         let budget = Budget::new(4 << 20);
         let balance = Arc::new(CacheBalancer::new(0.25, moves));
-        let cache = Arc::new(RowCache::new(balance, false, false, &budget).unwrap());
+        let cache = Arc::new(RowCache::new(balance, false, &budget).unwrap());
         let reader = reader(&cache);
         (0..100_000).for_each(|number| reader.admit(&key(number), 1 + number));
         let (alone, share) = (cache.held_bytes(), cache.capacity());
@@ -267,7 +259,7 @@ fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     let budget = Budget::new(64 << 20);
     let balance = Arc::new(CacheBalancer::new(0.25, true));
-    let cache = Arc::new(RowCache::new(balance, false, false, &budget).unwrap());
+    let cache = Arc::new(RowCache::new(balance, false, &budget).unwrap());
     let reader = reader(&cache);
     let all = 0..60_000;
     all.clone().for_each(|number| reader.admit(&key(number), 1));
@@ -383,87 +375,4 @@ fn readers_never_find_what_was_replaced_before() {
     assert!(found > 0);
     drop(cache);
     assert_eq!(budget.used(), 0);
-}
-
-/// Reads keys with equal frequency, whose rows are many times larger than the cache.
-fn read_many(reader: &Reader<'_>, rng: &mut Rng, reads: u64) {
-    (0..reads).for_each(|_| reader.ask(&rng.below(400_000).to_le_bytes(), 5));
-}
-
-/// A small set of keys.
-fn few(count: u64) -> Vec<[u8; 8]> {
-    (1 << 40..(1 << 40) + count).map(u64::to_le_bytes).collect()
-}
-
-#[test]
-fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
-    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
-    let reader = reader(&cache);
-    let mut rng = Rng::new(1);
-    let full = cache.capacity();
-    read_many(&reader, &mut rng, 60_000);
-    assert!(cache.worth.is_sampled());
-    let looks = || {
-        let (hits, misses) = cache.hits_and_misses();
-        hits + misses
-    };
-    let before = looks();
-    read_many(&reader, &mut rng, 160_000);
-    let looked = looks() - before;
-    assert!((9_000..11_000).contains(&looked), "{looked} of 160,000");
-    // The capacity shrinks accordingly, and the cache frees the rest.
-    assert!(cache.worth.is_sampled() && cache.capacity() <= full / SAMPLE);
-    assert!(cache.held() <= full / SAMPLE + BYTES_FOR_A_ROW, "{} of {full}", cache.held());
-    // Now a few other keys are read.
-    let few = few(1000);
-    let asked = few.iter().cycle().take_while(|key| {
-        reader.ask(&key[..], 7);
-        cache.worth.is_sampled()
-    });
-    let asked = asked.count();
-    assert!(asked < 20_000, "{asked}");
-    few.iter().cycle().take(4000).for_each(|key| reader.ask(key, 7));
-    let found = few.iter().filter(|key| reader.get(&key[..], 9) == Some(7)).count();
-    assert!(found > 950 && cache.capacity() == full, "{found}");
-}
-
-/// ROW-CACHE-1, ROW-CACHE-2: commits replace rows that were inserted before lookups were sampled.
-#[test]
-fn row_cache_7_commits_replace_what_is_not_looked_for() {
-    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
-    let reader = reader(&cache);
-    let few = few(200);
-    few.iter().for_each(|key| reader.admit(key, 5));
-    (0..10_000_u64).for_each(|number| reader.ask(&number.to_le_bytes(), 5));
-    assert!(cache.worth.is_sampled());
-    let found = || few.iter().filter_map(|key| reader.get(key, 9)).collect::<Vec<_>>();
-    assert!(found().len() < 40, "only those of the sample are found");
-    few.iter().for_each(|key| reader.commit(key, 6));
-    few.iter().cycle().take(40_000).for_each(|key| reader.ask(key, 6));
-    assert!(!cache.worth.is_sampled());
-    let found = found();
-    assert!(found.len() > 190 && found.iter().all(|csn| *csn == 6), "{found:?}");
-}
-
-/// Reads of new keys insert no row, and the cached rows outside of the sample are still evicted.
-#[test]
-fn row_cache_7_what_is_not_looked_for_gives_its_memory_back() {
-    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
-    let reader = reader(&cache);
-    let full = cache.capacity();
-    few(2000).iter().for_each(|key| reader.admit(key, 40));
-    cache.release_all();
-    assert!(cache.held() > 3 * full / 2 / SAMPLE, "{} of {full}", cache.held());
-    (0..400_000_u64).for_each(|number| reader.ask(&number.to_le_bytes(), 5));
-    assert!(cache.worth.is_sampled());
-    assert!(cache.held() <= full / SAMPLE, "{} of {full}", cache.held());
-}
-
-/// Reads of keys that do not exist: their lookups miss as well.
-#[test]
-fn row_cache_7_absent_keys_are_passed_by() {
-    let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
-    let reader = reader(&cache);
-    (0..10_000_u64).for_each(|number| assert_eq!(reader.get(&number.to_le_bytes(), 9), None));
-    assert!(cache.worth.is_sampled());
 }

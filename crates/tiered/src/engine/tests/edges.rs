@@ -6,7 +6,6 @@ use std::cell::Cell;
 use spillway_base::budget::Use;
 
 use super::*;
-use crate::access_pattern::TableUse;
 
 fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
     batch(&[Op::Put { table: table(ordinal), key: key.as_bytes(), value: value.as_bytes() }])
@@ -154,7 +153,7 @@ fn work_on_a_reaped_table_is_abandoned() {
     let active = part.view().active.clone();
     assert!(part.switch(&active, inner.write_buffer.accounts(), || Csn(220)));
     let memtable = part.view().immutables.last().unwrap().clone();
-    let pick = inner.settings.shape(TableUse::Mixed).pick_full(&part.view().levels).unwrap();
+    let pick = inner.settings.shape().pick_full(&part.view().levels).unwrap();
 
     bench.install(&(Csn(221), batch(&[Op::DropTable(table(1))])));
     assert!(inner.record_tables().unwrap() && inner.reap_tables().unwrap());

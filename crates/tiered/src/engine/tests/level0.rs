@@ -1,66 +1,6 @@
-//! The shape of Level0 follows the access pattern of the table.
+//! Which memtables are flushed into Level0.
 
 use super::*;
-
-/// Writes to the table until Level0 was compacted. Returns the most sub-levels that were seen, and
-/// the bytes flushed into each.
-fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
-    let figures = || bench.engine.0.statistics.figures();
-    let compacted = || figures().compactions.iter().sum::<u64>();
-    let flushed = || figures().flushed_bytes / figures().flushes.max(1);
-    let (before, mut most) = (compacted(), 0);
-    for csn in csns {
-        let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &noise(csn, 2000) };
-        bench.install(&(Csn(csn), batch(&[op])));
-        if bench.engine.run_background_job().unwrap() == JobOutcome::Worked {
-            most = most.max(bench.engine.status()[0].sublevels);
-        }
-        if compacted() > before {
-            break;
-        }
-    }
-    (most, flushed())
-}
-
-fn with_level0(dynamic_level0: bool) -> (Bench, std::ops::RangeFrom<u64>) {
-    let settings = TieredSettings { dynamic_level0, level0_bytes: 16 << 20, ..small() };
-    let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
-    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
-    (bench, 2..)
-}
-
-#[test]
-fn a_table_that_is_written_has_smaller_sublevels() {
-    let (bench, mut csns) = with_level0(false);
-    let (few, large) = fill(&bench, &mut csns);
-    let (bench, mut csns) = with_level0(true);
-    let (many, small) = fill(&bench, &mut csns);
-    assert_eq!((few, many), (3, 3));
-    assert!(small < large * 2 / 3 && small > large / 3, "{small} {large}");
-}
-
-/// Nothing is written any more. The sub-levels that the writes left are merged because of the
-/// reads.
-#[test]
-fn a_table_that_is_read_gets_rid_of_its_sublevels() {
-    for dynamic in [false, true] {
-        let (bench, mut csns) = with_level0(dynamic);
-        fill(&bench, &mut csns);
-        while bench.engine.status()[0].sublevels < 2 {
-            let csn = csns.next().unwrap();
-            let op = Op::Put { table: table(1), key: &csn.to_be_bytes(), value: &noise(csn, 2000) };
-            bench.install(&(Csn(csn), batch(&[op])));
-            bench.work().unwrap();
-        }
-        let key = 2_u64.to_be_bytes();
-        for _ in 0..200_000 {
-            assert!(bench.get(table(1), &key, Csn(csns.start - 1)).unwrap().is_some());
-        }
-        bench.work().unwrap();
-        let sublevels = bench.engine.status()[0].sublevels;
-        assert!(if dynamic { sublevels < 2 } else { sublevels == 2 }, "{dynamic} {sublevels}");
-    }
-}
 
 /// E6: memtables of any table with requested commits are flushed. A memtable with only newer
 /// commits is not.

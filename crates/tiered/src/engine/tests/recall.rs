@@ -132,20 +132,16 @@ fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     }
 }
 
-/// A recall counts as a use of the sub-table, whether it finds its row in the row cache or below.
+/// A recall counts as a lookup in the row cache, whether it finds its row there or below.
 #[test]
-fn e13_what_is_recalled_is_a_use_and_a_hit() {
+fn e13_what_is_recalled_is_a_hit_or_a_miss() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
     assert!(warm(&bench, 7, Csn(200)).is_some());
-    let (_, part) = bench.part(1);
-    let count = 140_000;
+    let count = 100;
     let looks = || bench.engine.0.context.rows.as_ref().unwrap().hits_and_misses();
     let (hits, misses) = looks();
-    assert!(recalled(&bench, 7, 200).is_some());
-    let used_for = part.mix.used_for();
-    (1..count).for_each(|_| assert!(recalled(&bench, 7, 200).is_some()));
+    (0..count).for_each(|_| assert!(recalled(&bench, 7, 200).is_some()));
     assert_eq!(looks(), (hits + count, misses));
-    assert_ne!(part.mix.used_for(), used_for, "it is mostly read now");
     assert_eq!(recalled(&bench, 8, 200), is("first"));
     assert_eq!(looks(), (hits + count, misses + 1));
     (0..2).for_each(|_| assert!(recalled(&bench, 8, 200).is_some()));

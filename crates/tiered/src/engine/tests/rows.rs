@@ -69,20 +69,6 @@ fn each_snapshot_sees_its_version_through_commits_and_flushes() {
     assert_eq!(seen, [true, true, false]);
 }
 
-/// A read that finds its row in the row cache counts as a use of its sub-table.
-#[test]
-fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
-    let bench = flushed(&SimDisk::new(1), small(), 100);
-    assert!(warm(&bench, 7, Csn(200)).is_some());
-    let (_, part) = bench.part(1);
-    let (before, count) = (hits(&bench), 140_000);
-    assert!(see(&bench, 7, 200).is_some());
-    let used_for = part.mix.used_for();
-    (1..count).for_each(|_| drop(see(&bench, 7, 200)));
-    assert_eq!(hits(&bench) - before, count);
-    assert_ne!(part.mix.used_for(), used_for, "it is mostly read now");
-}
-
 /// A range tombstone hides cached rows without naming them. A later row is visible.
 #[test]
 fn row_cache_3_a_deleted_range_hides_cached_rows() {
@@ -196,8 +182,7 @@ fn without_a_share_there_is_no_row_cache() {
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
 }
 
-/// ROW-CACHE-5, ROW-CACHE-7: if keys are read together, each key counts as one lookup, which is
-/// that of its get.
+/// ROW-CACHE-5: if keys are read together, each key counts as one lookup, which is that of its get.
 #[test]
 fn row_cache_5_a_look_that_comes_before_gets_is_none() {
     let bench = flushed(&SimDisk::new(1), small(), 100);

@@ -1,5 +1,5 @@
 //! How much of the cache memory rows have, under two kinds of reads (`crate::cache`, BALANCER-1 to
-//! BALANCER-6).
+//! BALANCER-5).
 
 use super::*;
 
@@ -141,34 +141,6 @@ fn balancer_1_the_share_follows_what_is_asked_for() {
     get_some(&bench, &budget, &mut rng, 12_000);
     let again = bench.share();
     assert!(again > 0.1, "{again} from {of_scans}");
-}
-
-/// BALANCER-6: when all rows are read with equal frequency, only a sample of the rows is
-/// considered. Meanwhile the share does not move. The sample shows when some rows are read often
-/// again, however little rows were worth before.
-#[test]
-fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
-    let (bench, budget) = larger_than_memory(true);
-    let rows = bench.engine.0.context.rows.as_ref().unwrap();
-    let mut rng = Rng::new(3);
-    scan_some(&bench, &budget, &mut rng, 2000);
-    let share = bench.share();
-    assert!(share < 0.02, "{share}");
-    let get = |number: u64| {
-        assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
-    };
-    while !rows.is_sampled() {
-        get(rng.below(ROWS));
-    }
-    let share = bench.share();
-    (0..3000).for_each(|_| get(rng.below(ROWS)));
-    assert!(rows.is_sampled());
-    assert!((bench.share() - share).abs() < f64::EPSILON);
-    let asked = (0..60_000).take_while(|at| {
-        get(at % 2000 * 19);
-        rows.is_sampled()
-    });
-    assert!(asked.count() < 50_000);
 }
 
 /// If the share may not move, it stays that of the settings.

@@ -182,7 +182,7 @@ fn where_all_is_hot_nothing_is_behind() {
         (0..50).for_each(|_| put(&bench, next(&bench), rng.below(ROWS)));
         bench.work().unwrap();
         let view = bench.part(1).1.view();
-        let shape = bench.engine.0.compaction_shapes.of(&bench.part(1).1);
+        let shape = bench.engine.0.compaction_shapes.current();
         let hot = view.levels.level1.slices().iter();
         let hot = hot.filter(|slice| slice.temperature().warmth() == Warmth::Hot).count();
         assert!(round < 10 || hot * 2 > view.levels.level1.slices().len());

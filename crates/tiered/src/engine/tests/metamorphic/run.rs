@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
         let mut live = Vec::new();
         inner.horizon.live_snapshots(&mut live);
         let picked = part.take(|bars| {
-            let (shape, levels) = (inner.compaction_shapes.of(part), &part.view().levels);
+            let (shape, levels) = (inner.compaction_shapes.current(), &part.view().levels);
             let memtables_from = Csn::ZERO;
             Chooser { shape, levels, bars, oldest: live[0], memtables_from }.pick(kind)
         });
