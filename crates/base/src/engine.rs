@@ -32,7 +32,11 @@
 //!   least the one that they recorded when [`Engine::persisted`] last rose by a write to them.
 //!   Recovery of a database begins after the least of its engines' CSNs, so an engine may be given
 //!   commits at or below its own again (E3).
-//! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
+//! - **E7 (no early flush).** No version above the stable CSN is written to a data file, and the
+//!   engine's files record no CSN above it. So the log had all commits up to
+//!   [`Engine::newest_recorded`] durably. If the log of a later opening ends below this CSN, a
+//!   device has lost commits. New commits would get their CSNs, and the engine would leave the new
+//!   commits out as persistent (E3). So recovery reports damage.
 //! - **E8 (failure).** `install` does not fail: [`Engine::admit`] has granted what it needs. A
 //!   background failure leaves all installed versions readable from memory, stops `persisted` from
 //!   rising, and is reported by [`Engine::health`]. If stored bytes fail their checksum, the read
@@ -464,6 +468,10 @@ pub trait Engine: Send + Sync {
 
     /// The CSN with which the engine would open after a crash now, or a lower one (E6).
     fn recorded(&self) -> Csn;
+
+    /// The largest CSN that the engine's files record, of a version or anything else (E7). It is at
+    /// least [`Engine::recorded`]. Recovery calls it once.
+    fn newest_recorded(&self) -> Csn;
 
     /// Records in the engine's files that commits up to `csn` are persistent, or as many of them as
     /// are (E6).

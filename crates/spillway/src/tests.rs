@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillway_base::engine::{Access, Engine};
 use spillway_base::rng::Rng;
-use spillway_storage::Disk;
 use spillway_storage::sim::{Fault, SimDisk};
+use spillway_storage::{Disk, OpenMode};
 
 use super::*;
 

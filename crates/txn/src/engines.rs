@@ -63,9 +63,9 @@ impl Engines {
         self.iter().map(|engine| engine.persisted()).min().unwrap_or(Csn::ZERO)
     }
 
-    /// The largest CSN up to which the files of at least one engine have all commits to its tables.
-    pub(crate) fn persisted_by_any(&self) -> Csn {
-        self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
+    /// The largest CSN that the files of any engine record (E7).
+    pub(crate) fn newest_recorded(&self) -> Csn {
+        self.iter().map(|engine| engine.newest_recorded()).max().unwrap_or(Csn::ZERO)
     }
 
     /// Of each engine, the CSN that its files record as persistent; zero for a kind that the

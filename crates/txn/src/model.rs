@@ -401,6 +401,10 @@ impl Engine for ModelEngine {
         Csn::ZERO
     }
 
+    fn newest_recorded(&self) -> Csn {
+        self.persisted()
+    }
+
     fn record_persisted(&self, _csn: Csn) -> Result<()> {
         Ok(())
     }

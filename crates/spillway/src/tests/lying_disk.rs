@@ -3,6 +3,7 @@
 use spillway_storage::sim::SyncFault;
 
 use super::*;
+use crate::folders::data_dir;
 
 const VALUE: [u8; 3000] = [7; 3000];
 const ROWS: u64 = 80;
@@ -57,4 +58,46 @@ fn an_opening_finds_that_the_files_have_lost_what_the_log_was_cut_for() {
         }
         assert!(damaged > 0, "{engine:?}");
     }
+}
+
+/// Replaces the data files of a disk by those of another one.
+fn replace_data(of: &SimDisk, by: &SimDisk) {
+    let dir = data_dir(Path::new("/db"));
+    for name in of.list(&dir).unwrap() {
+        of.remove(&dir.join(name)).unwrap();
+    }
+    for name in by.list(&dir).unwrap() {
+        let from = by.open(&dir.join(&name), OpenMode::Read).unwrap();
+        let mut bytes = vec![0; from.len().unwrap() as usize];
+        from.read_at(0, &mut bytes).unwrap();
+        of.open(&dir.join(&name), OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
+    }
+}
+
+/// The log loses a commit that created a table. The tiered engine's files record that they know of
+/// all tables up to this commit, although they lack a row of an earlier one. If the opening did not
+/// refuse them (E7), the next commit would get the CSN of the lost one, and the engine would leave
+/// out a table that it creates.
+#[test]
+fn an_opening_finds_that_the_log_has_lost_what_the_files_record() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk).unwrap();
+    let create = |name: &str| {
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table(name, EngineKind::Tiered).unwrap();
+        txn.commit().wait().unwrap();
+        table
+    };
+    // The row stays in a memtable.
+    put(&db, create("t"), 1).unwrap();
+    let before = disk.fork();
+    create("lost");
+    while db.run_background_job().unwrap() {}
+    before.crash();
+    before.restart();
+    replace_data(&before, &disk);
+    let refused = open(&before).err().expect("the opening is refused");
+    assert_eq!(refused.kind(), ErrorKind::Corruption);
+    let text = "/db/log: commit 5 is missing, and commits up to 5 were durable";
+    assert_eq!(refused.to_string(), text);
 }

@@ -528,6 +528,10 @@ impl Engine for TieredEngine {
         self.0.persistence.recorded()
     }
 
+    fn newest_recorded(&self) -> Csn {
+        self.0.persistence.manifest().state().newest()
+    }
+
     fn record_persisted(&self, csn: Csn) -> Result<()> {
         let inner = &self.0;
         let _working = inner.working()?;

@@ -315,6 +315,15 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
+    /// The largest CSN in it.
+    fn newest(&self) -> Csn {
+        let slices = self.extents.values().flat_map(ExtentState::slices);
+        let versions = slices.map(|(_, slice)| slice.counts.csn_max);
+        let ranges = self.ranges.iter().flat_map(|(_, marks)| marks.map(|(csn, _)| csn));
+        let flushed = self.parts.values().copied();
+        versions.chain(ranges).chain(flushed).fold(self.created, Csn::max)
+    }
+
     /// Finds a slice with keys of more than one sub-table. A sound state has none.
     pub(crate) fn astride(&self) -> Option<&SliceMeta> {
         let mut slices = self.extents.values().flat_map(ExtentState::slices);
@@ -420,6 +429,12 @@ impl Default for State {
 pub(crate) type SetAside = Vec<(TableId, DictionaryId, Arc<[u8]>)>;
 
 impl State {
+    /// The largest CSN in it. It was stable when it was recorded (E7).
+    pub(crate) fn newest(&self) -> Csn {
+        let tables = self.tables.values().map(TableState::newest);
+        tables.fold(self.persisted.max(self.known), Csn::max)
+    }
+
     /// Removes the dictionaries that no extent names (DICTIONARY-2).
     pub(super) fn set_aside_unnamed(&mut self) -> SetAside {
         let mut aside = SetAside::new();

@@ -367,6 +367,30 @@ fn an_extent_that_names_what_is_not_there_is_damage() {
 
 /// RANGE-TOMBSTONE-6 of `ranges`: ranges that were added and not cut are there, also after a
 /// rewrite of the state, and are removed with their table.
+/// E7, for each CSN that an edit records.
+#[test]
+fn the_newest_csn_of_a_state_is_that_of_any_edit() {
+    let mut state = State::default();
+    assert_eq!(state.newest(), Csn::ZERO);
+    let table = table(1);
+    let (keys, mark) = ((Box::default(), None), Mark { csn: Csn(8), upto: Csn(7) });
+    let meta = ExtentMeta { names: Names::default(), ..meta(9) };
+    for (edit, newest) in [
+        (Edit::CreateTable { table, created: Csn(2) }, 2),
+        (Edit::Persisted { csn: Csn(1) }, 2),
+        (Edit::Persisted { csn: Csn(3) }, 3),
+        (Edit::Known { csn: Csn(4) }, 4),
+        (Edit::Flushed { table, start: Box::default(), csn: Csn(5) }, 5),
+        (Edit::Split { table, start: Box::from(*b"q"), csn: Csn(6) }, 6),
+        (Edit::AddRange { table, keys, mark }, 8),
+        (Edit::AddExtent { table, meta }, 8),
+        (Edit::AddSlice { table, place: Place::Level1, meta: slice(9, 0, 60) }, 500),
+    ] {
+        state.apply(edit).unwrap();
+        assert_eq!(state.newest(), Csn(newest));
+    }
+}
+
 #[test]
 fn range_tombstones_add_up() {
     let mark = |csn| Mark { csn: Csn(csn), upto: Csn(csn - 1) };

@@ -24,9 +24,9 @@
 //! the generation in the first lane.
 //!
 //! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
-//! this CSN from the frames, each of which states the stable CSN at the time of its write, and from
-//! the fences. The opening reports corruption in three cases, because acknowledged commits were
-//! lost:
+//! this CSN from the frames, each of which states the stable CSN at the time of its write, from the
+//! fences, and from the engines' files, which record no CSN that was not stable (E7). The opening
+//! reports corruption in three cases, because acknowledged commits were lost:
 //!
 //! - The log ends below that CSN.
 //! - The files of an engine record fewer commits than when the log was cut, as the note of the cut
@@ -310,8 +310,7 @@ fn replay(
         .map(|number| LogReader::open(&**disk, &log.dir, *number))
         .collect::<Result<Vec<_>>>()?;
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
-    // A commit that is in an engine's files was durable in the log.
-    let known = fences.last().max(engines.persisted_by_any());
+    let known = fences.last().max(engines.newest_recorded());
     let recorded = engines.recorded();
     let note = newest_note(&readers)?;
     check_files(&note, recorded, &log.dir)?;
