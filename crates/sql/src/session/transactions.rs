@@ -231,8 +231,9 @@ impl TransactionState {
         self.commit()
     }
 
-    /// Commits the open transaction. Fails if the commit is refused at once. Otherwise the caller
-    /// waits for the returned future.
+    /// Commits the open transaction. Fails if the commit is refused and has no CSN. Otherwise the
+    /// caller waits for the returned future, also if it has failed already: such a commit may
+    /// survive in the log.
     pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;
@@ -242,7 +243,8 @@ impl TransactionState {
             commit
         });
         self.locks.release();
-        if let Some(Err(refused)) = commit.as_ref().and_then(CommitFuture::known) {
+        let unordered = commit.as_ref().filter(|commit| commit.ordered().is_none());
+        if let Some(Err(refused)) = unordered.and_then(CommitFuture::known) {
             return Err(refused.into());
         }
         Ok(commit)
