@@ -33,7 +33,8 @@
 //!   the places of all of these commits. The engine may be asked again about the same segment, if
 //!   the cut failed or a crash undid it.
 //! - **LOG-READ-5 (kept).** A segment that an engine keeps is not changed or used again, and can be
-//!   opened by its lane and number until the engine removes it. Segments leave the redo log in
+//!   opened by its lane and number until the engine removes it. The engine may return the space of
+//!   records that it reads no more; they then read as zeros. Segments leave the redo log in
 //!   order, so that no crash leaves a gap. Not every record in a kept segment is a row of the
 //!   engine: the segment may also hold commits that an opening has discarded, and rows of other
 //!   engines. So the engine's rows there are only the records whose places it has learned.

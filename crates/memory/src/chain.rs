@@ -19,11 +19,39 @@ use spillway_reclaim::epochs::Pin;
 use crate::rows::LockedRow;
 use crate::segments::Segments;
 use crate::store::{Retired, Store};
+use crate::table::Table;
 use crate::version::{Content, Version};
-use crate::version::{Target, Word};
+use crate::version::{Place, Target, Word};
 
 /// A chain with more versions is thinned between live snapshots.
 const LONG: usize = 16;
+
+/// Calls `found` with each place in the entries and versions of a table, and the row's slot. It
+/// finds every place that is there from the beginning of the call to its end, unless log compaction
+/// runs meanwhile. It may also find places that other threads remove.
+pub(crate) fn each_place(store: &Store, table: &Table, found: &mut dyn FnMut(u64, Place)) {
+    const UNDER_ONE_PIN: u64 = 4096;
+    let end = table.rows.end();
+    for begin in (0..end).step_by(UNDER_ONE_PIN as usize) {
+        let pin = store.pin();
+        for slot in begin..(begin + UNDER_ONE_PIN).min(end) {
+            let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+            loop {
+                match word.target() {
+                    Target::Version(at) => {
+                        let version = store.version(at, &pin);
+                        if let Ok(place) = version.place() {
+                            found(slot, place);
+                        }
+                        word = version.next();
+                    }
+                    Target::Place(place) => break found(slot, place),
+                    Target::Empty => break,
+                }
+            }
+        }
+    }
+}
 
 /// The garbage that a collection left in a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

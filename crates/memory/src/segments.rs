@@ -16,6 +16,7 @@
 //!   these rows fail, and name the segment. Checkpoints name the segment as long as the engine is
 //!   open, because their pages have places in it.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
@@ -85,6 +86,10 @@ pub(crate) struct Segment {
     died_in: AtomicU64,
     /// Whether log compaction met a record in it that cannot be read.
     damaged: AtomicBool,
+    /// Bytes of the file whose space was returned since the opening (`engine/holes.rs`).
+    holes: AtomicU64,
+    /// The live bytes when the file was last searched for dead pages; the largest number before.
+    searched_at: AtomicU64,
     home: Mutex<Home>,
     file: RwLock<Option<Arc<dyn File>>>,
 }
@@ -96,6 +101,8 @@ impl Segment {
             live: AtomicI64::new(0),
             died_in: AtomicU64::new(checkpoint),
             damaged: AtomicBool::new(false),
+            holes: AtomicU64::new(0),
+            searched_at: AtomicU64::new(u64::MAX),
             home: Mutex::new(Home::Redo),
             file: RwLock::new(None),
         }
@@ -116,12 +123,43 @@ impl Segment {
     pub(crate) fn set_home(&self, home: Home) {
         *self.home.lock() = home;
     }
+
+    /// The bytes that the file of a kept segment takes on the disk. 0 if its length is not known.
+    pub(crate) fn kept_bytes(&self) -> Option<u64> {
+        match self.home() {
+            Home::Kept(len) => Some(len.saturating_sub(self.holes())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn holes(&self) -> u64 {
+        self.holes.load(Ordering::Acquire)
+    }
+
+    /// Notes how many bytes of the file are holes.
+    pub(crate) fn set_holes(&self, bytes: u64) {
+        self.holes.store(bytes, Ordering::Release);
+    }
+
+    /// The bytes that a segment of `len` bytes may have lost since it was last searched for dead
+    /// pages.
+    pub(crate) fn unsearched(&self, len: u64) -> u64 {
+        let before = self.searched_at.load(Ordering::Acquire).min(len);
+        before.saturating_sub(self.live())
+    }
+
+    /// Notes that the file was searched for dead pages when it had `live` live bytes.
+    pub(crate) fn note_search(&self, live: u64) {
+        self.searched_at.store(live, Ordering::Release);
+    }
 }
 
 /// Opens the files of compacted segments.
 pub(crate) trait CompactedFiles: Send + Sync {
     fn open(&self, number: u64) -> Result<Arc<dyn File>>;
     fn remove(&self, number: u64) -> Result<()>;
+    /// As [`KeptSegments::punch`].
+    fn punch(&self, number: u64, ranges: &[Range<u64>]) -> Result<bool>;
 }
 
 /// Entries of a node of the handle table's second and third level.
@@ -152,6 +190,8 @@ pub(crate) struct Segments {
     pins: AtomicUsize,
     /// Whether segments have left the redo log whose lengths are not noted yet.
     left_log: AtomicBool,
+    /// Whether the file system cannot return space within a file.
+    cannot_punch: AtomicBool,
     /// The last checkpoint that has begun; `durable` is the last that is durable.
     begun: AtomicU64,
     durable: AtomicU64,
@@ -170,6 +210,7 @@ impl Segments {
             compacted,
             pins: AtomicUsize::new(0),
             left_log: AtomicBool::new(false),
+            cannot_punch: AtomicBool::new(false),
             begun: AtomicU64::new(checkpoint),
             durable: AtomicU64::new(checkpoint),
         }
@@ -312,11 +353,11 @@ impl Segments {
         !self.is_pinned() && self.kept().any(|(segment, _)| self.is_dead(segment))
     }
 
-    /// The kept segments whose lengths are known, with these lengths.
+    /// The kept segments whose lengths are known, with the bytes that they take on the disk.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (&Segment, u64)> {
-        self.iter().filter_map(|(_, segment)| match segment.home() {
-            Home::Kept(bytes @ 1..) => Some((segment, bytes)),
-            _ => None,
+        self.iter().filter_map(|(_, segment)| {
+            let bytes = segment.kept_bytes().filter(|bytes| *bytes > 0)?;
+            Some((segment, bytes))
         })
     }
 
@@ -408,6 +449,23 @@ impl Segments {
             Origin::Log { lane, segment } => self.log.remove(lane, segment),
             Origin::Compacted { number } => self.compacted.remove(number).map(|()| true),
         }
+    }
+
+    /// Returns the space of ranges of a kept segment ([`KeptSegments::punch`]).
+    pub(crate) fn punch(&self, segment: &Segment, ranges: &[Range<u64>]) -> Result<bool> {
+        let punched = match segment.origin {
+            Origin::Log { lane, segment } => self.log.punch(lane, segment, ranges),
+            Origin::Compacted { number } => self.compacted.punch(number, ranges),
+        }?;
+        if !punched {
+            self.cannot_punch.store(true, Ordering::Relaxed);
+        }
+        Ok(punched)
+    }
+
+    /// Whether the file system can return space within a file, as far as is known.
+    pub(crate) fn can_punch(&self) -> bool {
+        !self.cannot_punch.load(Ordering::Relaxed)
     }
 
     /// The file of a segment, which it opens if necessary.

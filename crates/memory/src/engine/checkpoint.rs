@@ -77,14 +77,20 @@ impl Inner {
         None
     }
 
-    /// Writes a checkpoint of the stable state (MEMORY-3).
+    /// Writes a checkpoint of the stable state (MEMORY-3), if there is anything to write.
     pub(super) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_if(|csn, last| csn > last || self.segments.bytes_waiting() > 0).map(drop)
+    }
+
+    /// Writes a checkpoint if `is_due`, which is given the CSNs of this checkpoint and of the last.
+    /// Returns `false` if it is not, or if the places of commits are not known in time.
+    pub(super) fn checkpoint_if(&self, is_due: impl FnOnce(Csn, Csn) -> bool) -> Result<bool> {
         let mut last = self.checkpoints.last.lock();
         self.health.check()?;
-        let Some(snapshot) = self.checkpoint_snapshot() else { return Ok(()) };
+        let Some(snapshot) = self.checkpoint_snapshot() else { return Ok(false) };
         let csn = snapshot.csn;
-        if csn <= last.csn && self.segments.bytes_waiting() == 0 {
-            return Ok(());
+        if !is_due(csn, last.csn) {
+            return Ok(false);
         }
         let first_file = self.checkpoints.files.load(Ordering::Relaxed);
         let mut taken = Taken::default();
@@ -115,7 +121,7 @@ impl Inner {
         }
         let manifest = last.clone();
         drop(last);
-        self.checkpoint_files().remove_files(&manifest)
+        self.checkpoint_files().remove_files(&manifest).map(|()| true)
     }
 }
 

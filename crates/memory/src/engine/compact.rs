@@ -8,6 +8,9 @@
 //! replaces the old place by the new one, unless the row no longer has the old place. The old
 //! segments are released after the next checkpoint (SEGMENT-2).
 //!
+//! While the disk is full, log compaction takes parts of segments, in the room that there is, and
+//! the space of the old parts is returned within their files ([`super::holes`]).
+//!
 //! ```text
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)
 //! ```
@@ -21,9 +24,11 @@ use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::{Disk, OpenMode};
 
 use super::checkpoints::Checkpoints;
+use super::holes::COST_SHARE;
 use super::inner::{Counts, MemorySettings};
 use super::recover::compacted_name;
 use super::table_set::TableSet;
+use crate::chain::each_place;
 use crate::pins::Pins;
 use crate::segments::{Home, Origin, Segment, Segments};
 use crate::store::Store;
@@ -34,6 +39,12 @@ const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;
 /// The most live bytes that one compaction copies.
 const COPIED: u64 = 64 << 20;
+/// On a full disk, segments are compacted if they have lost one of this many parts,
+const SPARSE_SHARE: u64 = 4;
+/// if there is room for this many bytes of live records, and for the next checkpoint: all pages of
+/// the arrays, and this many bytes.
+const ROOM_MIN: u64 = 16 << 10;
+const CHECKPOINT_REST: u64 = 16 << 10;
 /// Bytes to read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -69,12 +80,74 @@ impl LogCompaction<'_> {
         if self.disk.available(self.dir)? < copied {
             return Err(Error::new(ErrorKind::DiskFull, "the disk has no room for log compaction"));
         }
+        self.move_live(&victims, u64::MAX)
+    }
+
+    /// Compacts parts of kept segments that have lost much, as far as the disk has room beside the
+    /// next checkpoint. So it can make progress on a full disk if the space of the parts is then
+    /// returned ([`super::holes`]). Returns whether it did.
+    pub(super) fn compact_into_room(&self) -> Result<bool> {
+        if self.segments.is_pinned() || !self.segments.can_punch() {
+            return Ok(false);
+        }
+        let arrays: u64 = self.tables.load().values().map(|table| table.rows.bytes() as u64).sum();
+        let room = self.disk.available(self.dir)?.saturating_sub(arrays + CHECKPOINT_REST);
+        if room < ROOM_MIN.max(arrays / COST_SHARE) {
+            return Ok(false);
+        }
+        let room = room.min(COPIED);
+        let victims = self.sparse_segments(room);
+        if victims.is_empty() {
+            return Ok(false);
+        }
+        match self.move_live(&victims, room) {
+            // Another writer was faster.
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            moved => moved,
+        }
+    }
+
+    /// The segments that have lost most, until their live bytes fill `room`.
+    fn sparse_segments(&self, room: u64) -> Vec<u32> {
+        let mut sparse: Vec<(u64, u64, u32)> = Vec::new();
+        for (handle, segment) in self.segments.iter() {
+            let (bytes, live) = (segment.kept_bytes().unwrap_or(0), segment.live());
+            if live > 0 && !segment.is_damaged() && live < bytes - bytes / SPARSE_SHARE {
+                sparse.push((live * 1000 / bytes, live, handle));
+            }
+        }
+        sparse.sort_unstable();
+        let mut copied = 0;
+        sparse.retain(|(_, live, _)| {
+            copied += live;
+            copied - live < room
+        });
+        let mut victims: Vec<u32> = sparse.into_iter().map(|(.., handle)| handle).collect();
+        victims.sort_unstable();
+        victims
+    }
+
+    /// Moves live records of the victims to a new segment, at most `most` bytes. `false` if there
+    /// are none.
+    fn move_live(&self, victims: &[u32], most: u64) -> Result<bool> {
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
         let mut live = Vec::new();
-        for (number, table) in tables.iter().enumerate() {
-            self.find_live(number as u32, table, &victims, &mut live);
+        for (table, number) in tables.iter().zip(0..) {
+            each_place(self.store, table, &mut |slot, place| {
+                if victims.binary_search(&place.handle).is_ok() {
+                    live.push(Live { place, table: number, slot });
+                }
+            });
         }
         live.sort_unstable_by_key(|one| (one.place.handle, one.place.offset));
+        let mut bytes = 0;
+        live.retain(|one| {
+            bytes += class_bytes(one.place.class);
+            bytes <= most
+        });
+        if live.is_empty() {
+            return Ok(false);
+        }
         let moved = self.copy(&live)?;
         for (one, new) in live.iter().zip(&moved) {
             match new {
@@ -97,7 +170,7 @@ impl LogCompaction<'_> {
         let mut past = bytes.saturating_sub(self.settings.space_allowed(live));
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
-            if let Home::Kept(len) = segment.home() {
+            if let Some(len) = segment.kept_bytes() {
                 // Compacting a compacted segment does not save its header: the new file has one.
                 let compacted = matches!(segment.origin, Origin::Compacted { .. });
                 let len = if compacted { len.saturating_sub(HEAD_BYTES) } else { len };
@@ -121,36 +194,6 @@ impl LogCompaction<'_> {
         }
         victims.sort_unstable();
         victims
-    }
-
-    /// Collects the places of a table's versions in the victims.
-    fn find_live(&self, number: u32, table: &Table, victims: &[u32], live: &mut Vec<Live>) {
-        const UNDER_ONE_PIN: u64 = 4096;
-        let end = table.rows.end();
-        for begin in (0..end).step_by(UNDER_ONE_PIN as usize) {
-            let pin = self.store.pin();
-            for slot in begin..(begin + UNDER_ONE_PIN).min(end) {
-                let mut note = |place: Place| {
-                    if victims.binary_search(&place.handle).is_ok() {
-                        live.push(Live { place, table: number, slot });
-                    }
-                };
-                let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
-                loop {
-                    match word.target() {
-                        Target::Version(at) => {
-                            let version = self.store.version(at, &pin);
-                            if let Ok(place) = version.place() {
-                                note(place);
-                            }
-                            word = version.next();
-                        }
-                        Target::Place(place) => break note(place),
-                        Target::Empty => break,
-                    }
-                }
-            }
-        }
     }
 
     /// Copies records, in the order of their places, into a new segment and makes it durable.

@@ -72,6 +72,7 @@ pub(super) struct Counts {
     pub(super) checkpoint_bytes: AtomicU64,
     pub(super) compacted_bytes: AtomicU64,
     pub(super) released: AtomicU64,
+    pub(super) punched_bytes: AtomicU64,
 }
 
 /// The state that the clones of an engine share.

@@ -120,6 +120,11 @@ impl Inner {
                 "Kept segments that were removed.",
                 &counts.released,
             ),
+            count(
+                "memory_engine_punched_bytes_total",
+                "Bytes of dead pages of kept segments whose space was returned on a full disk.",
+                &counts.punched_bytes,
+            ),
         ]
     }
 

@@ -23,6 +23,8 @@
 //!   records. Segments without live rows are released after the next checkpoint. If these segments
 //!   take more than an eighth of the allowed space, or if there was no commit since the last
 //!   checkpoint, so that none is due, the background work writes a checkpoint to release them.
+//!   While the disk is full, it also returns the space of pages of kept segments that have no live
+//!   records (HOLE-1 to HOLE-5 of `holes`).
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that concurrent commits fit into the budget together.
 //! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12) and
@@ -63,6 +65,7 @@ mod compact;
 mod cursor;
 mod evict;
 mod evictor;
+mod holes;
 mod inner;
 mod inspect;
 mod install;
@@ -359,8 +362,9 @@ impl Engine for MemoryEngine {
         self.0.request_checkpoint(csn);
     }
 
-    /// The log can be cut after a checkpoint.
+    /// The log can be cut after a checkpoint, and kept segments have dead pages.
     fn give_space(&self) {
+        self.0.work.seeks_space.store(true, Ordering::Release);
         self.0.request_checkpoint(self.0.pins.stable());
     }
 

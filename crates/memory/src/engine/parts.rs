@@ -3,6 +3,7 @@
 use super::checkpoint::CheckpointFiles;
 use super::compact::LogCompaction;
 use super::evict::Eviction;
+use super::holes::Holes;
 use super::inner::Inner;
 use super::install::Installer;
 use super::load::KeyLoader;
@@ -68,6 +69,11 @@ impl Inner {
             checkpoints,
             counts,
         }
+    }
+
+    pub(super) fn holes(&self) -> Holes<'_> {
+        let Inner { store, segments, tables, work, counts, .. } = self;
+        Holes { store, segments, tables, work, counts }
     }
 
     pub(super) fn opening(&self) -> Opening<'_> {

@@ -2,6 +2,7 @@
 //! passes the commits of the log's tail to `replay`, in any order and from many threads (HiEngine,
 //! section 4.3). No row is read.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::async_reads::AsyncReads;
-use spillway_storage::plog::KeptSegments;
+use spillway_storage::plog::{KeptSegments, punch_all};
 use spillway_storage::{Disk, File, IdleQueues, OpenMode};
 
 use super::checkpoint::CheckpointFiles;
@@ -58,6 +59,11 @@ impl CompactedFiles for Files {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             outcome => outcome,
         }
+    }
+
+    fn punch(&self, number: u64, ranges: &[Range<u64>]) -> Result<bool> {
+        let file = self.disk.open(&self.dir.join(compacted_name(number)), OpenMode::Write)?;
+        punch_all(&*file, ranges)
     }
 }
 

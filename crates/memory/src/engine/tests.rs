@@ -22,6 +22,7 @@ use super::{Inner, MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 mod full_disk;
+mod holes;
 mod inspect;
 mod large_values;
 mod loading;
@@ -143,7 +144,7 @@ struct World {
     next_table: u32,
     /// Counts of the engines before the last crash. The last counts checks of engines that had not
     /// loaded all keys.
-    counted: [u64; 7],
+    counted: [u64; 8],
 }
 
 fn segment_path(segment: u64, kind: &str) -> PathBuf {
@@ -180,7 +181,7 @@ impl World {
             untold: Vec::new(),
             rng: Rng::new(seed),
             next_table: 1,
-            counted: [0; 7],
+            counted: [0; 8],
         };
         world.create_table();
         world.create_table();
@@ -304,7 +305,7 @@ impl World {
             ([state.1.as_slice(), &[state.0]].concat(), state.2)
         };
         let snapshot = snapshots[self.rng.below(snapshots.len() as u64) as usize];
-        self.counted[6] += u64::from(self.is_loading());
+        self.counted[7] += u64::from(self.is_loading());
         let ids: Vec<TableId> = self.model.tables.keys().copied().collect();
         let table = ids[self.rng.below(ids.len() as u64) as usize];
         let mut value = Vec::new();
@@ -425,6 +426,7 @@ impl World {
             of(&counts.checkpoints),
             of(&counts.compacted_bytes),
             of(&counts.released),
+            of(&counts.punched_bytes),
         ];
         self.counted.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         self.engine.close();
@@ -523,7 +525,13 @@ impl World {
             70..78 => self.check(),
             78..82 => self.tell(),
             82..86 => _ = self.engine.0.eviction().evict(1 << self.rng.below(18)),
-            86..91 => _ = self.engine.run_background_job().unwrap(),
+            86..91 => {
+                if self.rng.chance(1, 2) {
+                    // As the transaction manager does while the disk is full.
+                    self.engine.give_space();
+                }
+                self.engine.run_background_job().unwrap();
+            }
             91..94 => {
                 self.tell();
                 self.engine.persist_all().unwrap();
@@ -556,7 +564,7 @@ impl World {
 /// A world's segments are small, so that there are many to compact and release.
 #[test]
 fn memory_1_to_4_random_histories_equal_the_model() {
-    let mut counted = [0; 7];
+    let mut counted = [0; 8];
     for seed in 0..40 {
         let mut world = World::new(seed);
         for _ in 0..600 {

@@ -161,6 +161,7 @@ impl Inner {
         worked |= self.removal().drop_tables();
         checkpoint?;
         worked |= self.release_dead()?;
+        worked |= self.return_space()?;
         let compacted = self.log_compaction().compact();
         if let Err(error) = &compacted
             && error.kind() != ErrorKind::DiskFull
@@ -174,6 +175,26 @@ impl Inner {
     /// tables need none.
     fn needs_checkpoint(&self) -> bool {
         self.checkpoints.requested() > self.checkpoints.persisted(&self.pins)
+    }
+
+    /// If space is sought, returns the space of dead pages of kept segments (HOLE-1 to HOLE-5). If
+    /// there are none, log compaction makes some. Returns whether there were any.
+    pub(super) fn return_space(&self) -> Result<bool> {
+        if !self.work.seeks_space.swap(false, Ordering::AcqRel) {
+            return Ok(false);
+        }
+        let holes = self.holes();
+        let mut dead = holes.find();
+        let compacted = dead.is_empty() && self.log_compaction().compact_into_room()?;
+        if compacted {
+            dead = holes.find();
+            // There may be more.
+            self.work.seeks_space.store(true, Ordering::Release);
+        }
+        if dead.is_empty() && !compacted {
+            return Ok(false);
+        }
+        Ok(self.checkpoint_if(|_, _| true)? && (holes.punch(&dead) || compacted))
     }
 
     /// Releases segments without live rows. Segments that lost their last row after the last

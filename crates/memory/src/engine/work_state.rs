@@ -23,6 +23,8 @@ pub(super) struct Work {
     pub(super) met_full_disk: AtomicBool,
     /// Whether the last round of work could not write a requested checkpoint for this reason.
     pub(super) lacks_space: AtomicBool,
+    /// Whether the engine was asked for space since the last round that could return it.
+    pub(super) seeks_space: AtomicBool,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
 }
 

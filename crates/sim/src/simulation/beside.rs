@@ -1,6 +1,7 @@
 //! What runs beside the clients of a life: flushes, compactions, backups, and disturbances of
 //! memory and of the disk.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use spillway::backup::{Backup, BackupOptions, Repository};
 use spillway::{
-    Database, EngineKind, Error, ErrorKind, KeyRange, Table, Transaction, TransactionOptions,
+    Database, Direction, EngineKind, Error, ErrorKind, KeyRange, Table, Transaction,
+    TransactionOptions,
 };
 use spillway_base::budget::Use;
 use spillway_base::clock::Clock;
@@ -34,19 +36,21 @@ const LEFT_SHARE: usize = 8;
 const PRESSED_US: u64 = 50_000;
 /// The most space that the table takes which fills a disk: several segments of the log.
 const LARGE_BYTES: u64 = 16 * (shape::EMPTYING_SEGMENT_KIB << 10);
-/// The bytes of a row of it.
+/// The bytes of a row of it. Larger rows are several pages of a file.
 const LARGE_ROW: usize = 3000;
-/// The rows that are inserted before the background work has time.
-const ROWS_AT_ONCE: u64 = 16;
-/// The rows that are inserted after it was emptied.
-const LATER_ROWS: u64 = 20;
+const SCATTERED_ROW: usize = 24_000;
+/// The bytes that are inserted before the background work has time.
+const BYTES_AT_ONCE: usize = 16 * LARGE_ROW;
+/// The bytes that are inserted after it was emptied.
+const LATER_BYTES: usize = 80 * LARGE_ROW;
 /// SIMULATION-15: on a full disk, a table is emptied within this time, its space is free, and later
 /// rows find room. It is more than the time in which commits wait for such space (RESERVE-5).
 const FREED_WITHIN: Duration = Duration::from_secs(12);
 /// The time between two tries.
 const RETRY: Duration = Duration::from_millis(50);
-/// MySQL's error of a full disk, and of a table that does not exist.
+/// MySQL's errors of a full disk, of damage, and of a table that does not exist.
 const DISK_FULL: u16 = 1021;
+const DAMAGED: u16 = 1034;
 const NO_TABLE: [u16; 2] = [1051, 1146];
 
 /// Starts a task.
@@ -217,79 +221,107 @@ impl Step {
     }
 }
 
+/// How the table that fills a disk is emptied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Emptying {
+    Dropped,
+    /// As by TRUNCATE.
+    Emptied,
+    /// Every other row is deleted, one by one.
+    Thinned,
+}
+
 fn empty_full_disk(life: &Arc<Life>, disk: &SimDisk, rng: &mut Rng) -> Result<(), Stopped> {
     let engine = [EngineKind::Tiered, EngineKind::Memory][rng.below(2) as usize];
-    let drops = rng.chance(1, 2);
+    let emptying = [Emptying::Dropped, Emptying::Emptied, Emptying::Thinned];
+    let emptying = emptying[rng.below(if engine == EngineKind::Memory { 3 } else { 2 }) as usize];
     let clock = Clock::system();
-    let mut large = Large::new(life, engine)?;
+    let mut large = Large::new(life, engine, emptying)?;
     let capacity = disk.used() + LARGE_BYTES;
     event(|| format!("a table of {engine:?} fills the disk of {capacity} bytes"));
     if !set_capacity(life, disk, Some(capacity)) {
         return Err(Stopped);
     }
-    let (mut rows, mut is_full) = (0, false);
-    // A refusal may take as long as commits wait for space.
-    while !is_full && rows < 2 * LARGE_BYTES / LARGE_ROW as u64 {
-        match large.insert(rows)? {
-            Step::Done => {
-                rows += 1;
-                if rows.is_multiple_of(ROWS_AT_ONCE) {
-                    // Otherwise all of them are in the log only, if operations take no time.
-                    clock.sleep(RETRY);
-                }
-            }
-            Step::Full => is_full = true,
-            Step::Again => clock.sleep(RETRY),
-        }
-    }
+    let rows = fill_with(&mut large)?;
     let before = disk.used();
     event(|| format!("the disk is full with {rows} rows, {before} bytes"));
     clock.sleep(Duration::from_micros(rng.below(500_000)));
-    let began = clock.now();
+    let began = Cell::new(clock.now());
     // Every failure after so long is one of the database, if the life goes on.
     let retry = |what: &str| {
         let over = *life.over.lock();
         if over {
             return Err(Stopped);
         }
-        if clock.now() - began > FREED_WITHIN {
+        if clock.now() - began.get() > FREED_WITHIN {
             let used = disk.used();
-            let how = if drops { "dropped" } else { "emptied" };
             fail(&format!(
                 "SIMULATION-15: {what} {FREED_WITHIN:?} after a table of {rows} rows of {engine:?} \
-                 was {how}: {used} of {capacity} bytes are used, {before} before; {}",
+                 was {emptying:?}: {used} of {capacity} bytes are used, {before} before; {}",
                 space_of(life, disk)
             ));
         }
         clock.sleep(RETRY);
         Ok(())
     };
-    while !matches!(large.empty(drops)?, Step::Done) {
+    let is_thinned = emptying == Emptying::Thinned;
+    for row in (1..if is_thinned { rows } else { 0 }).step_by(2) {
+        while !matches!(large.delete(row)?, Step::Done) {
+            retry("no row is deleted")?;
+        }
+        began.set(clock.now());
+    }
+    while !is_thinned && !matches!(large.empty()?, Step::Done) {
         retry("no commit empties the disk")?;
     }
-    event(|| format!("{} after {:?}", if drops { "dropped" } else { "emptied" }, clock.now()));
-    let freed = rows * LARGE_ROW as u64 / 2;
+    event(|| format!("{emptying:?} after {:?}", clock.now()));
+    // Of rows here and there, the pages that they share with others stay.
+    let freed = rows * large.row_bytes() as u64 / if is_thinned { 4 } else { 2 };
     while disk.used() + freed > before {
         retry("no space is free")?;
     }
-    if drops {
-        while !matches!(large.create()?, Step::Done) {
-            retry("no table is created")?;
-        }
+    while emptying == Emptying::Dropped && !matches!(large.create()?, Step::Done) {
+        retry("no table is created")?;
     }
-    for row in 0..LATER_ROWS {
+    for row in 0..(LATER_BYTES / large.row_bytes()) as u64 {
         while !matches!(large.insert(rows + row)?, Step::Done) {
             retry("no row is inserted")?;
         }
+    }
+    let left = large.check()?;
+    if is_thinned && (0..rows).step_by(2).any(|row| !left.contains(&row)) {
+        fail(&format!("SIMULATION-15: of {rows} rows, others than deleted ones are gone"));
     }
     life.seen().emptied_on_full_disk += 1;
     Ok(())
 }
 
+/// Inserts rows until the disk is full. Returns their number.
+fn fill_with(large: &mut Large<'_>) -> Result<u64, Stopped> {
+    let clock = Clock::system();
+    let bytes = large.row_bytes();
+    let mut rows = 0;
+    // A refusal may take as long as commits wait for space.
+    while rows < 2 * LARGE_BYTES / bytes as u64 {
+        match large.insert(rows)? {
+            Step::Done => {
+                rows += 1;
+                if rows.is_multiple_of((BYTES_AT_ONCE / bytes) as u64) {
+                    // Otherwise all of them are in the log only, if operations take no time.
+                    clock.sleep(RETRY);
+                }
+            }
+            Step::Full => break,
+            Step::Again => clock.sleep(RETRY),
+        }
+    }
+    Ok(rows)
+}
+
 /// The value of a row of the table that fills a disk: letters that hardly compress.
-fn value_of(number: u64) -> Vec<u8> {
+fn value_of(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(number);
-    (0..LARGE_ROW).map(|_| b'(' + rng.below(51) as u8).collect()
+    (0..bytes).map(|_| b'(' + rng.below(51) as u8).collect()
 }
 
 /// The bytes of files by folder and kind, and what engines say of them, for a message.
@@ -312,19 +344,22 @@ fn space_of(life: &Life, disk: &SimDisk) -> String {
 struct Large<'l> {
     life: &'l Life,
     engine: EngineKind,
+    emptying: Emptying,
     session: Option<spillway_sql::Session>,
     table: Option<Table>,
 }
 
 impl Large<'_> {
-    /// Creates the table anew.
-    fn new(life: &Arc<Life>, engine: EngineKind) -> Result<Large<'_>, Stopped> {
+    /// Creates the table anew. All rows of an earlier life can be read.
+    fn new(life: &Arc<Life>, engine: EngineKind, emptying: Emptying) -> Result<Large<'_>, Stopped> {
         let session = match &life.sql {
             Some(instance) => Some(session(instance).map_err(|_| Stopped)?),
             None => None,
         };
-        let mut large = Large { life, engine, session, table: None };
-        large.empty(true)?;
+        let mut large = Large { life, engine, emptying: Emptying::Dropped, session, table: None };
+        large.check()?;
+        large.empty()?;
+        large.emptying = emptying;
         match large.create()? {
             Step::Done => Ok(large),
             _ => Err(Stopped),
@@ -350,7 +385,7 @@ impl Large<'_> {
     fn create(&mut self) -> Result<Step, Stopped> {
         if self.session.is_some() {
             let engine = sql::engine_name(self.engine);
-            let columns = "id INT PRIMARY KEY, value VARCHAR(4000)";
+            let columns = "id INT PRIMARY KEY, value TEXT";
             return self.run(&format!("CREATE TABLE {LARGE} ({columns}) ENGINE={engine}"));
         }
         let mut table = None;
@@ -364,15 +399,44 @@ impl Large<'_> {
 
     fn insert(&mut self, number: u64) -> Result<Step, Stopped> {
         if self.session.is_some() {
-            let value = String::from_utf8_lossy(&value_of(number)).into_owned();
+            let value = value_of(number, self.row_bytes());
+            let value = String::from_utf8_lossy(&value).into_owned();
             return self.run(&format!("INSERT INTO {LARGE} VALUES ({number}, '{value}')"));
         }
         let Some(table) = self.table else { return Err(Stopped) };
-        self.commit(|txn| txn.put(table, &number.to_be_bytes(), &value_of(number)))
+        let value = value_of(number, self.row_bytes());
+        self.commit(|txn| txn.put(table, &number.to_be_bytes(), &value))
+    }
+
+    fn row_bytes(&self) -> usize {
+        if self.emptying == Emptying::Thinned { SCATTERED_ROW } else { LARGE_ROW }
+    }
+
+    fn delete(&mut self, number: u64) -> Result<Step, Stopped> {
+        if self.session.is_some() {
+            return self.run(&format!("DELETE FROM {LARGE} WHERE id = {number}"));
+        }
+        let Some(table) = self.table else { return Err(Stopped) };
+        self.commit(|txn| txn.delete(table, &number.to_be_bytes()))
+    }
+
+    /// Reads all rows, if there is such a table, and checks their values. Returns their numbers.
+    fn check(&mut self) -> Result<Vec<u64>, Stopped> {
+        let rows = match &mut self.session {
+            Some(session) => sql_rows(session)?,
+            None => library_rows(&self.life.db)?,
+        };
+        for (number, value) in &rows {
+            if *value != value_of(*number, value.len()) {
+                fail(&format!("SIMULATION-15: row {number} has another value"));
+            }
+        }
+        Ok(rows.into_iter().map(|(number, _)| number).collect())
     }
 
     /// Drops the table if there is one, or deletes its rows as TRUNCATE does.
-    fn empty(&mut self, drops: bool) -> Result<Step, Stopped> {
+    fn empty(&mut self) -> Result<Step, Stopped> {
+        let drops = self.emptying == Emptying::Dropped;
         if self.session.is_some() {
             let verb = if drops { "DROP TABLE" } else { "TRUNCATE TABLE" };
             return self.run(&format!("{verb} {LARGE}"));
@@ -388,6 +452,41 @@ impl Large<'_> {
             }
         })
     }
+}
+
+/// The rows of the table that fills a disk; none if there is no such table.
+fn sql_rows(session: &mut spillway_sql::Session) -> Result<Vec<(u64, Vec<u8>)>, Stopped> {
+    let lines = match ask(session, &format!("SELECT id, value FROM {LARGE}")) {
+        Ok(lines) => lines,
+        Err(error) if NO_TABLE.contains(&error.code) => return Ok(Vec::new()),
+        Err(error) if error.code == DAMAGED => fail(&format!("SIMULATION-15: {error:?}")),
+        Err(_) => return Err(Stopped),
+    };
+    let row = |line: &String| {
+        let (number, value) = line.trim_end().split_once(' ')?;
+        Some((number.parse().ok()?, value.as_bytes().to_vec()))
+    };
+    lines.iter().map(|line| row(line).ok_or(Stopped)).collect()
+}
+
+fn library_rows(db: &Database) -> Result<Vec<(u64, Vec<u8>)>, Stopped> {
+    let stopped = |error: Error| {
+        if error.kind() == ErrorKind::Corruption {
+            fail(&format!("SIMULATION-15: {error}"));
+        }
+        Stopped
+    };
+    let txn = db.begin(TransactionOptions::new());
+    let table = match txn.table(LARGE) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        found => found.map_err(stopped)?,
+    };
+    let rows = txn.scan(table, KeyRange::ALL, Direction::Forward).map_err(stopped)?;
+    rows.map(|row| {
+        let (key, value) = row.map_err(stopped)?;
+        Ok((u64::from_be_bytes(key.try_into().map_err(|_| Stopped)?), value))
+    })
+    .collect()
 }
 
 fn back_up(db: &Database, disk: &SimDisk) -> Result<Backup, Error> {

@@ -104,9 +104,10 @@
 //!   - otherwise, a state that was the newest during the statement.
 //! - **SIMULATION-15 (full disk).** In some histories (`EMPTYING`), a table fills
 //!   the disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or
-//!   TRUNCATE TABLE), while the disk stays as it is and the clients go on. The commit succeeds,
-//!   half of the rows' space is free, and later rows find room, all within 12 s of simulated time
-//!   and without a restart.
+//!   TRUNCATE TABLE), or every other of its rows is deleted (in the memory engine, from rows of
+//!   several pages), while the disk stays as it is and the clients go on. The commits succeed, half
+//!   of the deleted rows' space is free, and later rows find room, all within 12 s of simulated
+//!   time and without a restart. Rows that were not deleted have their values, also after a crash.
 //!
 //! # Not simulated
 //!

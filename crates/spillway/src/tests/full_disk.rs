@@ -1,6 +1,8 @@
 //! A commit that frees space makes room on a full disk, even if the machine crashes before the
 //! space is free.
 
+use std::ops::Range;
+
 use spillway_base::managed::ManagedEngine;
 use spillway_tiered::JobOutcome;
 
@@ -10,8 +12,12 @@ const VALUE: [u8; 3000] = [7; 3000];
 const ENGINES: [EngineKind; 2] = [EngineKind::Tiered, EngineKind::Memory];
 
 fn put(db: &Database, table: Table, number: u64) -> Result<()> {
+    put_value(db, table, number, &VALUE)
+}
+
+fn put_value(db: &Database, table: Table, number: u64, value: &[u8]) -> Result<()> {
     let txn = db.begin(TransactionOptions::new());
-    txn.put(table, &number.to_be_bytes(), &VALUE)?;
+    txn.put(table, &number.to_be_bytes(), value)?;
     txn.commit().wait().map(drop)
 }
 
@@ -48,6 +54,18 @@ fn fill(
     engine: EngineKind,
     limit: impl FnOnce(&SimDisk),
 ) -> (SimDisk, Database, [Table; 2], u64) {
+    let filled = fill_with(disk, db, engine, &VALUE, limit);
+    assert!(filled.3 > 100, "{}", filled.3);
+    filled
+}
+
+fn fill_with(
+    disk: SimDisk,
+    db: Database,
+    engine: EngineKind,
+    value: &[u8],
+    limit: impl FnOnce(&SimDisk),
+) -> (SimDisk, Database, [Table; 2], u64) {
     let txn = db.begin(TransactionOptions::new());
     let large = txn.create_table("large", engine).unwrap();
     let other = txn.create_table("other", EngineKind::Tiered).unwrap();
@@ -56,7 +74,7 @@ fn fill(
     let mut rows = 0;
     let mut refusals = 0;
     while refusals < 3 {
-        match put(&db, large, rows) {
+        match put_value(&db, large, rows, value) {
             Ok(()) => rows += 1,
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::DiskFull, "{error}");
@@ -66,7 +84,6 @@ fn fill(
             }
         }
     }
-    assert!(rows > 100, "{rows}");
     (disk, db, [large, other], rows)
 }
 
@@ -243,5 +260,121 @@ fn single_rows_that_are_deleted_return_the_space_of_a_full_disk() {
         let left = rows - deleted.len() as u64;
         assert_eq!(read(&txn, txn.table("large").unwrap()).len() as u64, left, "{name}");
         assert_eq!(read(&txn, txn.table("other").unwrap()).len() as u64, wanted, "{name}");
+    }
+}
+
+/// A full disk with a memory table of large rows.
+fn filled_with_large_rows(bytes: usize) -> (SimDisk, Database, Table, u64) {
+    let disk = SimDisk::new(5);
+    disk.set_capacity(Some(4 << 20));
+    let db = open_larger(&disk, 64).unwrap();
+    let (disk, db, [large, _], rows) =
+        fill_with(disk, db, EngineKind::Memory, &vec![7; bytes], |_| ());
+    (disk, db, large, rows)
+}
+
+/// Deletes every other row until a deletion fails. Returns the deleted rows, and the one whose
+/// deletion failed.
+fn delete_odd(db: &Database, large: Table, rows: u64) -> (Vec<u64>, Option<u64>) {
+    let mut deleted = Vec::new();
+    for row in (1..rows).step_by(2) {
+        if delete(db, large, row).is_err() {
+            return (deleted, Some(row));
+        }
+        deleted.push(row);
+        if deleted.len().is_multiple_of(8) {
+            work(db);
+        }
+    }
+    work(db);
+    (deleted, None)
+}
+
+/// Inserts rows with these numbers while they find room within a few rounds of work.
+fn put_while_there_is_room(db: &Database, table: Table, bytes: usize, rows: Range<u64>) -> u64 {
+    let value = vec![8; bytes];
+    let put = |number: &u64| {
+        let row = 1_000_000 + number;
+        (0..4).any(|_| put_value(db, table, row, &value).inspect_err(|_| work(db)).is_ok())
+    };
+    rows.take_while(put).count() as u64
+}
+
+/// HOLE-1: rows of a memory table that are deleted here and there return the pages that lie between
+/// the others. The smaller the rows, the more of them share a page with a row that stays.
+#[test]
+fn scattered_rows_of_a_memory_table_return_the_pages_between_the_others() {
+    for (bytes, percent) in [(1500, 60), (3000, 75), (8 << 10, 75), (28 << 10, 75), (100 << 10, 80)]
+    {
+        let disk = SimDisk::new(6);
+        disk.set_capacity(Some(14 << 20));
+        let db = open_larger(&disk, 64).unwrap();
+        let (disk, db, [large, _], rows) =
+            fill_with(disk, db, EngineKind::Memory, &vec![7; bytes], |_| ());
+        let (deleted, refused) = delete_odd(&db, large, rows);
+        assert_eq!(refused, None, "{bytes}: {} of {rows}", deleted.len());
+        let wanted = deleted.len() as u64 * percent / 100;
+        let put = put_while_there_is_room(&db, large, bytes, 0..wanted);
+        assert_eq!(put, wanted, "{bytes}: of {rows} rows {} were deleted", deleted.len());
+        drop(db);
+        disk.kill();
+        let db = open_larger(&disk, 64).unwrap();
+        let rows_left = read(&db.begin(TransactionOptions::new()), large);
+        assert_eq!(rows_left.len() as u64, rows.div_ceil(2) + put, "{bytes}");
+        for (key, value) in rows_left {
+            let is_new = u64::from_be_bytes(key.try_into().unwrap()) >= 1_000_000;
+            assert!(value == vec![if is_new { 8 } else { 7 }; bytes], "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_while_scattered_rows_are_deleted_on_a_full_disk_loses_nothing() {
+    const BYTES: usize = 20 << 10;
+    let (disk, db, large, rows) = filled_with_large_rows(BYTES);
+    let before = disk.operations();
+    let (deleted, refused) = delete_odd(&db, large, rows);
+    assert_eq!((deleted.len() as u64, refused), (rows / 2, None));
+    let most = rows / 4;
+    assert_eq!(put_while_there_is_room(&db, large, BYTES, 0..most), most, "{rows}");
+    let after = disk.operations();
+    for at in (before + 1..=after).step_by(((after - before) / 60).max(1) as usize) {
+        let (disk, db, large, rows) = filled_with_large_rows(BYTES);
+        assert_eq!(disk.operations(), before);
+        disk.fail_operation(at, Fault::Crash);
+        let (deleted, refused) = delete_odd(&db, large, rows);
+        let put = match refused {
+            None => put_while_there_is_room(&db, large, BYTES, 0..most),
+            Some(_) => 0,
+        };
+        drop(db);
+        disk.crash();
+        disk.restart();
+        let db = open_larger(&disk, 64).unwrap();
+        let mut old = vec![0; rows as usize];
+        let mut new = 0;
+        for (key, value) in read(&db.begin(TransactionOptions::new()), large) {
+            let row = u64::from_be_bytes(key.try_into().unwrap());
+            match old.get_mut(row as usize) {
+                Some(count) => *count += u64::from(value == vec![7; BYTES]),
+                None => new += u64::from(value == vec![8; BYTES]),
+            }
+        }
+        for (count, row) in old.iter().zip(0..) {
+            let wanted = u64::from(!deleted.contains(&row));
+            assert!(*count == wanted || refused == Some(row), "row {row} at {at}: {count}");
+        }
+        assert!(new == put || new == put + 1, "{new} of {put} at {at}");
+        // The rest goes on.
+        let (_, refused) = delete_odd(&db, large, rows);
+        assert_eq!(refused, None, "at {at}");
+        let mut put = new + put_while_there_is_room(&db, large, BYTES, new..most);
+        if put < most {
+            // Rows that died before the disk was full are found once another one is deleted.
+            delete(&db, large, 0).unwrap();
+            work(&db);
+            put += put_while_there_is_room(&db, large, BYTES, put..most);
+        }
+        assert_eq!(put, most, "at {at}");
     }
 }

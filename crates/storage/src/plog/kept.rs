@@ -2,14 +2,15 @@
 //! (LOG-READ-4 to LOG-READ-8 of [`spillway_base::log_place`]).
 //!
 //! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in
-//! the log's folder. A cut renames the file and copies nothing. No later write changes the file. So
-//! a read in progress continues (DISK-7), and a reader needs only the lane and the number to find
-//! the file.
+//! the log's folder. A cut renames the file and copies nothing. No later write changes the file;
+//! the engine may only return the space of ranges that it does not read any more. So a read in
+//! progress continues (DISK-7), and a reader needs only the lane and the number to find the file.
 //!
 //! A crash may undo a rename that was not synced (DISK-4). The segment is then in the redo log
 //! again, and the next cut asks the engine again whether to keep it. [`KeptSegments::open`] finds
 //! the segment in either case.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,6 +61,16 @@ pub trait KeptSegments: Send + Sync {
     /// # Errors
     /// [`ErrorKind::Io`]; a later call tries again.
     fn remove(&self, lane: u32, segment: u64) -> Result<bool>;
+
+    /// Returns the space of ranges of a kept segment, whose ends are multiples of 4096 bytes. The
+    /// ranges then read as zeros ([`File::punch`]). Before that, the segment's name is made
+    /// durable, so that no crash brings the segment back into the redo log. `false` if the file
+    /// system cannot return space within a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] if no kept segment has this number, [`ErrorKind::Io`]: some of the
+    /// ranges may read as zeros.
+    fn punch(&self, lane: u32, segment: u64, ranges: &[Range<u64>]) -> Result<bool>;
 }
 
 /// The segments of a log in files of one folder.
@@ -119,6 +130,25 @@ impl KeptSegments for KeptFiles {
         self.disk.sync_dir(&self.dir)?;
         Ok(removed)
     }
+
+    fn punch(&self, lane: u32, segment: u64, ranges: &[Range<u64>]) -> Result<bool> {
+        let file = self.disk.open(&self.dir.join(kept_name(lane, segment)), OpenMode::Write)?;
+        self.disk.sync_dir(&self.dir)?;
+        punch_all(&*file, ranges)
+    }
+}
+
+/// Returns the space of ranges of a file. `false` if the file system cannot.
+///
+/// # Errors
+/// As [`File::punch`].
+pub fn punch_all(file: &dyn File, ranges: &[Range<u64>]) -> Result<bool> {
+    for range in ranges {
+        if !file.punch(range.start, range.end - range.start)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The largest number of a kept segment of a lane, 0 for none.

@@ -55,7 +55,7 @@ use std::path::PathBuf;
 use spillway_base::Result;
 
 pub use file::FilePlog;
-pub use kept::{KeptFiles, KeptSegment, KeptSegments, kept_file_name};
+pub use kept::{KeptFiles, KeptSegment, KeptSegments, kept_file_name, punch_all};
 pub use lanes::lanes_that_pay;
 pub use reader::{LogReader, Recovered, RecoveredSegment, Stretch, VisitFrame, lanes_in, read_log};
 

@@ -6,7 +6,7 @@ use super::loading::key;
 use super::*;
 
 impl World {
-    fn files(&self) -> Vec<String> {
+    pub(super) fn files(&self) -> Vec<String> {
         let mut names = self.disk.list(Path::new(DATA)).unwrap();
         names.sort_unstable();
         names

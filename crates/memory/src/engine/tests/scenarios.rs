@@ -16,7 +16,7 @@ fn next_rows(cursor: &mut dyn Cursor, most: usize, rows: &mut Vec<(Vec<u8>, Vec<
 }
 
 impl World {
-    fn delete(&mut self, table: TableId, key: &[u8]) {
+    pub(super) fn delete(&mut self, table: TableId, key: &[u8]) {
         let mut batch = WriteBatch::new();
         batch.push(Op::Delete { table, key });
         self.commit(batch);
