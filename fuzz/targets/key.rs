@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use spillway_types::key::{is_exact, part_len, read_part, write_part};
 use spillway_types::column::LobSize;
+use spillway_types::key::{is_exact, part_len, read_part, write_part};
 use spillway_types::{Collation, ColumnType, ValueRef};
 
 fn part(value: ValueRef<'_>, column: &ColumnType, prefix: Option<u32>) -> Vec<u8> {
@@ -32,9 +32,25 @@ fn read(bytes: &[u8], column: &ColumnType) {
     let mut again = Vec::new();
     write_part(&value, column, Collation::Binary, None, &mut again);
     let mut other_room = Vec::new();
-    let (other, other_len) = read_part(&again, column, &mut other_room).expect("a part that was written");
+    let (other, other_len) =
+        read_part(&again, column, &mut other_room).expect("a part that was written");
     assert_eq!(other_len, again.len());
     assert_eq!(format!("{:?}", other.value(&other_room)), format!("{:?}", Some(value)));
+}
+
+/// Parts of texts are in the order of the texts, with PAD SPACE and without.
+fn texts(a: &str, b: &str) {
+    for collation in [Collation::GeneralCi, Collation::Bin, Collation::Bin0900] {
+        let [a_part, b_part] = [a, b].map(|text| {
+            let mut key = Vec::new();
+            let column = ColumnType::VarChar(9);
+            write_part(&ValueRef::Text(text), &column, collation, None, &mut key);
+            assert_eq!(part_len(&key, &column), Some(key.len()), "{text:?}");
+            key
+        });
+        let order = collation.compare(a.as_bytes(), b.as_bytes());
+        assert_eq!(a_part.cmp(&b_part), order, "{collation:?}: {a:?}, {b:?}");
+    }
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -61,6 +77,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let (a, b) = bytes.split_at(bytes.len() / 2);
     ordered(ValueRef::Bytes(a), ValueRef::Bytes(b), &blob, a.cmp(b));
     let _ = part(ValueRef::Bytes(a), &blob, Some(b.len() as u32 % 20));
+    texts(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b));
     if let (Some(a), Some(b)) = (a.first_chunk(), b.first_chunk()) {
         let (a, b) = (f64::from_le_bytes(*a), f64::from_le_bytes(*b));
         if let Some(wanted) = a.partial_cmp(&b) {

@@ -4,6 +4,7 @@ aggregates that are not allowed, and changes with expressions over several rows.
 from expressions import NUMBER, TYPES, Node, kind_of
 
 COLLATIONS = ["utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci"]
+TAB = "\\t"
 UNITS = ["SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DAY_HOUR", "YEAR_MONTH"]
 
 
@@ -22,7 +23,7 @@ def long_list(s):
     count = rng.choice([20, 200, 3000])
     if words(table) and rng.random() < 0.4:
         column = rng.choice(words(table))
-        items = [f"'{rng.choice(['a', 'A', 'b', 'é', 'É', 'ß', 'text', '12', ''])}{rng.choice(['', '', ' ', str(rng.randint(0, 99))])}'" for _ in range(count)]
+        items = [f"'{rng.choice(['a', 'A', 'b', 'é', 'É', 'ß', 'text', '12', ''])}{rng.choice(['', '', ' ', TAB, str(rng.randint(0, 99))])}'" for _ in range(count)]
     else:
         column = rng.choice(exact(table))
         items = [str(rng.choice([rng.randint(-200, 70000), rng.randint(0, 20), 2147483647, 18446744073709551615])) for _ in range(count)]
@@ -65,9 +66,9 @@ def collated(s):
         return nested_sets(s)
     x, y, c = rng.choice(words(a)), rng.choice(words(a)), rng.choice(COLLATIONS)
     pattern = rng.choice(["'A%'", "'%é%'", "'_'"])
-    word = rng.choice(["'a'", "'A'", "'É'", "'ss'", "'text '", "''"])
+    word = rng.choice(["'a'", "'A'", "'É'", "'ss'", "'text '", "''", "'a\\t'", "'A \\t'"])
     return rng.choice([
-        lambda: Node(f"SELECT id{a.name} FROM {a.name} WHERE {x} = {word} COLLATE {c} ORDER BY 1"),
+        lambda: Node(f"SELECT id{a.name} FROM {a.name} WHERE {x} {rng.choice(['=', '=', '<', '>='])} {word} COLLATE {c} ORDER BY 1"),
         lambda: Node(f"SELECT id{a.name} FROM {a.name} WHERE {x} COLLATE {c} {rng.choice(['<', '>=', '<>', '<=>'])} {y} ORDER BY 1"),
         lambda: Node(f"SELECT id{a.name} FROM {a.name} WHERE {x} COLLATE {c} LIKE {pattern} ORDER BY 1"),
         lambda: Node(f"SELECT COUNT(*), COUNT(DISTINCT {x} COLLATE {c}) FROM {a.name} GROUP BY {x} COLLATE {c} ORDER BY 1, 2"),

@@ -9,7 +9,7 @@
 //! bit, enum      8 bytes: the bits; the number of the member
 //! decimal        32 bytes: the digits in the column's scale, as an integer; sign flipped
 //! float, double  8 bytes, as a double: all bits inverted if it is negative, else sign flipped
-//! text           the collation's sort key, in groups (see below)
+//! text           the collation's sort key, in groups or padded groups (see below)
 //! bytes          the bytes, in groups
 //! date           4 bytes: year (2), month (1), day (1)
 //! time           8 bytes: microseconds; sign flipped
@@ -18,6 +18,12 @@
 //!
 //! A group has 8 bytes, and a byte that follows them. That byte is 9 if another group follows. In
 //! the last group it is the number of bytes that are used, and the unused bytes are zero.
+//!
+//! Texts of collations with PAD SPACE have padded groups, because a text that goes on may be less
+//! than a text that ends. The unused bytes of the last group have the weights of spaces. The byte
+//! after a group is the result of comparing all that follows with spaces: 9 if it is less, 11 if it
+//! is greater, and 10, which is the end, if nothing but spaces follows. MyRocks encodes such texts
+//! in the same way (`Rdb_key_def::pack_with_varchar_space_pad`).
 //!
 //! The end of a part follows from its own bytes and the column's type. So a key that has only the
 //! first parts is a prefix of all keys that begin with those values.
@@ -28,6 +34,12 @@
 use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, ValueRef};
 
 const GROUP: usize = 8;
+/// The byte after a group that is not the last one.
+const MORE: u8 = GROUP as u8 + 1;
+/// The bytes after padded groups: all that follows is less than spaces, is spaces, or is greater.
+const MORE_BELOW: u8 = 9;
+const PADDED_END: u8 = 10;
+const MORE_ABOVE: u8 = 11;
 
 /// Two different decimals with at most this many digits are different doubles.
 const DOUBLE_DIGITS: u8 = 15;
@@ -68,7 +80,10 @@ pub fn write_part(
             };
             let start = out.len();
             collation.sort_key(cut.as_bytes(), out);
-            group(out, start);
+            match collation.padding() {
+                Some(padding) => group_padded(out, start, padding),
+                None => group(out, start),
+            }
         }
         ValueRef::Bytes(bytes) => {
             let cut = prefix.map_or(bytes.len(), |max| bytes.len().min(max as usize));
@@ -212,6 +227,12 @@ pub fn read_part<'c>(
         text_or_bytes => {
             let at = room.len();
             let groups = read_groups(rest, room)?;
+            if let ColumnType::Char(_) = column {
+                // A CHAR has no trailing spaces, so these are padding.
+                let text = &room[at..];
+                let spaces = text.iter().rev().take_while(|byte| **byte == b' ').count();
+                room.truncate(room.len() - spaces);
+            }
             let len = room.len() - at;
             let part = match text_or_bytes.is_text() {
                 true => KeyPart::Text { at, len },
@@ -228,15 +249,27 @@ fn read_date(bytes: &[u8]) -> Option<Date> {
     Date::new(u16::from_be_bytes([high, low]), month, day)
 }
 
-/// Joins groups, and returns the number of bytes that the groups take in the key.
-fn read_groups(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+/// The number of used bytes of a group, from the byte after it, if it is the last one.
+#[inline]
+fn used_of_last(after: u8) -> Option<usize> {
+    match usize::from(after) {
+        used @ 0..=GROUP => Some(used),
+        _ if after == PADDED_END => Some(GROUP),
+        _ => None,
+    }
+}
+
+/// Joins groups, and returns the number of bytes that the groups take in the key. The padding of
+/// padded groups is joined, too. `None` if the last group is missing.
+#[must_use]
+pub fn read_groups(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
         let group = bytes.get(at..)?.first_chunk::<{ GROUP + 1 }>()?;
-        let used = usize::from(group[GROUP]);
         at += GROUP + 1;
-        out.extend_from_slice(&group[..used.min(GROUP)]);
-        if used <= GROUP {
+        let last = used_of_last(group[GROUP]);
+        out.extend_from_slice(&group[..last.unwrap_or(GROUP)]);
+        if last.is_some() {
             return Some(at);
         }
     }
@@ -248,21 +281,48 @@ fn write_double(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Splits the bytes from `start` on into groups, in place. The byte after each group is the number
-/// of its used bytes, or 9 if another group follows.
+/// Splits the bytes from `start` on into groups, in place.
 fn group(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start;
     let groups = len.div_ceil(GROUP).max(1);
     out.resize(start + groups * (GROUP + 1), 0);
-    // From last to first, so that no group overwrites one that is yet to move. The unused bytes of
-    // the last group are still zero.
+    // The unused bytes of the last group are still zero.
+    let mut after = (len - (groups - 1) * GROUP) as u8;
     for at in (0..groups).rev() {
-        let (from, to) = (start + at * GROUP, start + at * (GROUP + 1));
-        let mut bytes = [0; GROUP];
-        bytes.copy_from_slice(&out[from..from + GROUP]);
-        out[to..to + GROUP].copy_from_slice(&bytes);
-        out[to + GROUP] = if at + 1 == groups { (len - at * GROUP) as u8 } else { GROUP as u8 + 1 };
+        move_group(&mut out[start..], at, 0, after);
+        after = MORE;
     }
+}
+
+/// Splits the bytes from `start` on, which do not end with padding, into padded groups, in place.
+fn group_padded(out: &mut Vec<u8>, start: usize, padding: [u8; GROUP]) {
+    let len = out.len() - start;
+    let groups = len.div_ceil(GROUP).max(1);
+    out.resize(start + groups * (GROUP + 1), 0);
+    let padding = u64::from_be_bytes(padding);
+    let unused_bits = 8 * (groups * GROUP - len) as u32;
+    let mut fill = padding & u64::MAX.checked_shr(u64::BITS - unused_bits).unwrap_or(0);
+    let mut after = PADDED_END;
+    for at in (0..groups).rev() {
+        let moved = move_group(&mut out[start..], at, fill, after);
+        if moved != padding {
+            after = if moved < padding { MORE_BELOW } else { MORE_ABOVE };
+        }
+        fill = 0;
+    }
+}
+
+/// Moves a group to its place, fills its unused bytes, writes the byte after it, and returns the
+/// group. The last group must move first, so that no group overwrites one that is yet to move.
+#[inline]
+fn move_group(out: &mut [u8], at: usize, fill: u64, after: u8) -> u64 {
+    const MISSING: &str = "the buffer has all groups";
+    let from = out[at * GROUP..].first_chunk::<GROUP>().expect(MISSING);
+    let group = u64::from_be_bytes(*from) | fill;
+    let to = out[at * (GROUP + 1)..].first_chunk_mut::<{ GROUP + 1 }>().expect(MISSING);
+    to[..GROUP].copy_from_slice(&group.to_be_bytes());
+    to[GROUP] = after;
+    group
 }
 
 /// Where an index has the entries whose value equals a given value.
@@ -409,7 +469,7 @@ pub fn part_len(key: &[u8], column: &ColumnType) -> Option<usize> {
         ColumnType::DateTime(_) | ColumnType::Timestamp(_) => 12,
         _ => {
             let mut at = 1 + GROUP;
-            while *key.get(at)? > GROUP as u8 {
+            while used_of_last(*key.get(at)?).is_none() {
                 at += 1 + GROUP;
             }
             return Some(at + 1);

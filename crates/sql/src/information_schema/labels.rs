@@ -169,40 +169,35 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
         }
         ColumnType::Decimal { .. } => readable(body),
         _ => {
-            let bytes = grouped(body);
+            let mut bytes = Vec::new();
+            key::read_groups(body, &mut bytes)?;
             // The part has the sort weights of a text: two bytes for each character, those of its
             // upper case.
-            let bytes = match (ty.is_text(), collation) {
+            match (ty.is_text(), collation) {
                 (true, Collation::GeneralCi) => {
                     let points = bytes.chunks(2).map(|weight| {
                         let point =
                             weight.iter().fold(0, |point, byte| point << 8 | u32::from(*byte));
                         char::from_u32(point).unwrap_or('\u{fffd}')
                     });
-                    return Some(format!("'{}'", points.collect::<String>()));
+                    let text = points.collect::<String>();
+                    return Some(format!("'{}'", text.trim_end_matches(' ')));
                 }
                 // From weights of the Unicode Collation Algorithm, the characters cannot be
                 // recovered.
                 (true, collation) if !collation.is_bytewise() => return Some(readable(&bytes)),
-                _ => bytes,
-            };
+                (true, collation) if collation.pads() => {
+                    let spaces = bytes.iter().rev().take_while(|byte| **byte == b' ').count();
+                    bytes.truncate(bytes.len() - spaces);
+                }
+                _ => {}
+            }
             match std::str::from_utf8(&bytes) {
                 Ok(text) if !text.contains(char::is_control) => format!("'{text}'"),
                 _ => readable(&bytes),
             }
         }
     })
-}
-
-/// The bytes of a part that is stored in groups of 8.
-fn grouped(mut body: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some((group, rest)) = body.split_at_checked(9) {
-        let used = usize::from(group[8]).min(8);
-        bytes.extend_from_slice(&group[..used]);
-        body = rest;
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -231,6 +226,9 @@ mod tests {
             (ColumnType::Double, ci, Value::Double(-2.5), "-2.5"),
             (ColumnType::VarChar(20), ci, text("seat A12 of row 7"), "'SEAT A12 OF ROW 7'"),
             (ColumnType::VarChar(20), Collation::Bin, text("longer than 8"), "'longer than 8'"),
+            (ColumnType::VarChar(20), Collation::Bin, text("trailing  "), "'trailing'"),
+            (ColumnType::VarChar(20), Collation::Bin, text(""), "''"),
+            (ColumnType::VarChar(20), Collation::Bin0900, text("trailing  "), "'trailing  '"),
             (ColumnType::VarBinary(9), Collation::Binary, Value::Bytes(vec![1, 255]), "0x01ff"),
             (ColumnType::DateTime(0), ci, Value::DateTime(when), "2024-02-29 12:34:56"),
             (ColumnType::Date, ci, Value::Date(when.date), "2024-02-29"),

@@ -20,6 +20,7 @@ mod many_names;
 mod memory;
 mod noise;
 mod online;
+mod padding;
 mod plans;
 mod points;
 mod privileges;

@@ -9,6 +9,10 @@
 //! | `utf8mb4_0900_bin` | code points | NO PAD |
 //! | `binary` | bytes | NO PAD |
 //!
+//! A collation with PAD SPACE compares each text as if spaces without end followed it. So trailing
+//! spaces make no difference, and a control character sorts before the end of a text:
+//! `'a\t' < 'a' = 'a ' < 'a!'`.
+//!
 //! MySQL takes the weights of the Unicode Collation Algorithm from versions 4.0, 5.2 and 9.0 of
 //! Unicode's table; here all weights come from one newer version of that table. Letters compare the
 //! same under all these versions. The order of symbols, and of letters that Unicode added later,
@@ -19,7 +23,6 @@ mod general;
 mod tests;
 mod unicode;
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::str::Chars;
 
@@ -150,10 +153,23 @@ impl Collation {
         matches!(self, GeneralCi | Binary)
     }
 
-    /// Whether trailing spaces are ignored (PAD SPACE).
+    /// Whether texts compare as if spaces without end followed them (PAD SPACE).
     #[must_use]
     pub fn pads(self) -> bool {
-        matches!(self, GeneralCi | Bin | UnicodeCi | Unicode520Ci)
+        self.padding().is_some()
+    }
+
+    /// With PAD SPACE, the weights of spaces as [`Collation::sort_key`] writes them, for eight
+    /// bytes.
+    #[must_use]
+    #[inline]
+    pub fn padding(self) -> Option<[u8; 8]> {
+        match self {
+            GeneralCi => Some([0, b' ', 0, b' ', 0, b' ', 0, b' ']),
+            Bin => Some([b' '; 8]),
+            UnicodeCi | Unicode520Ci => Some([unicode::SPACE; 8]),
+            Binary | Unicode0900AiCi | Unicode0900AsCi | Unicode0900AsCs | Bin0900 => None,
+        }
     }
 
     /// Whether texts that differ only in case are equal.
@@ -184,21 +200,24 @@ impl Collation {
         }
     }
 
-    /// The part of a text that counts in comparisons.
+    /// The text without the trailing spaces that PAD SPACE ignores.
     fn compared(self, text: &[u8]) -> &[u8] {
         if self.pads() { trim(text) } else { text }
     }
 
-    /// As [`Collation::compared`], for the Unicode Collation Algorithm.
-    fn compared_by_algorithm(self, text: &[u8]) -> Cow<'_, [u8]> {
-        let text = self.compared(text);
+    /// A text for the Unicode Collation Algorithm with PAD SPACE, with this many spaces behind it.
+    fn with_spaces(self, text: &[u8], spaces: usize) -> Vec<u8> {
+        let mut padded = Vec::with_capacity(text.len() + spaces);
         // Characters of four bytes in UTF-8 begin with 0xF0 or more.
-        if self != UnicodeCi || text.iter().all(|byte| *byte < 0xF0) {
-            return Cow::Borrowed(text);
+        if self == UnicodeCi && text.iter().any(|byte| *byte >= 0xF0) {
+            let plain = |c| if c > '\u{FFFF}' { '\u{FFFD}' } else { c };
+            let text: String = String::from_utf8_lossy(text).chars().map(plain).collect();
+            padded.extend_from_slice(text.as_bytes());
+        } else {
+            padded.extend_from_slice(text);
         }
-        let plain = |c| if c > '\u{FFFF}' { '\u{FFFD}' } else { c };
-        let text: String = String::from_utf8_lossy(text).chars().map(plain).collect();
-        Cow::Owned(text.into_bytes())
+        padded.resize(padded.len() + spaces, b' ');
+        padded
     }
 
     /// Compares two texts.
@@ -206,27 +225,62 @@ impl Collation {
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             Binary | Bin0900 => a.cmp(b),
-            Bin => trim(a).cmp(trim(b)),
-            _ if a == b => Ordering::Equal,
-            GeneralCi => compare_weights(trim(a), trim(b)),
-            _ => {
-                let level = self.level().expect("the rest go by the algorithm");
-                let [a, b] = [a, b].map(|text| self.compared_by_algorithm(text));
-                unicode::compare(level, &a, &b)
+            Bin => {
+                let (common_a, common_b, rests) = common(a, b);
+                common_a.cmp(common_b).then(rests)
             }
+            _ if a == b => Ordering::Equal,
+            GeneralCi => compare_weights(a, b),
+            UnicodeCi | Unicode520Ci => self.compare_padded(trim(a), trim(b)),
+            Unicode0900AiCi => unicode::compare(Level::Primary, a, b),
+            Unicode0900AsCi => unicode::compare(Level::Secondary, a, b),
+            Unicode0900AsCs => unicode::compare(Level::Tertiary, a, b),
         }
     }
 
-    /// Appends bytes whose order is that of the texts.
+    /// Compares two texts, without their trailing spaces, by the Unicode Collation Algorithm with
+    /// PAD SPACE.
+    fn compare_padded(self, a: &[u8], b: &[u8]) -> Ordering {
+        // These characters weigh as much as a space or more, and only the space weighs as much.
+        let is_simple = |text: &[u8]| text.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        if is_simple(a) && is_simple(b) {
+            return unicode::compare(Level::Primary, a, b);
+        }
+        // Either text itself has fewer spaces than one of them gets here. So a weight of one text
+        // that follows the end of the other is compared with a space, unless it is one. If the
+        // texts differ only in spaces at their ends, the one that gets more is the greater.
+        let spaces = unicode::spaces_max(a).max(unicode::spaces_max(b)) + 1;
+        let [a, b] = [a, b].map(|text| self.with_spaces(text, 2 * spaces));
+        let fewer = |text: &Vec<u8>| text.len() - spaces;
+        if unicode::compare(Level::Primary, &a[..fewer(&a)], &b).is_gt() {
+            return Ordering::Greater;
+        }
+        match unicode::compare(Level::Primary, &a, &b[..fewer(&b)]) {
+            Ordering::Less => Ordering::Less,
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// Appends bytes whose order is that of the texts. With PAD SPACE, they have this order if
+    /// [`Collation::padding`] follows them without end. They do not end with padding.
     pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
         match self.level() {
-            Some(level) => unicode::sort_key(level, &self.compared_by_algorithm(text), out),
+            Some(level) if self.pads() => {
+                let start = out.len();
+                // The algorithm may write a byte between a character and a space (it compresses
+                // sequences of letters of one script), so it must see a space.
+                unicode::sort_key(level, &self.with_spaces(trim(text), 1), out);
+                let end = out[start..].iter().rposition(|byte| *byte != unicode::SPACE);
+                out.truncate(start + end.map_or(0, |last| last + 1));
+            }
+            Some(level) => unicode::sort_key(level, text, out),
             None if self == GeneralCi => {
                 let text = trim(text);
-                out.reserve(2 * text.len());
-                let ascii = text.iter().take_while(|byte| byte.is_ascii()).count();
-                for byte in &text[..ascii] {
-                    out.extend_from_slice(&[0, byte.to_ascii_uppercase()]);
+                let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+                let start = out.len();
+                out.resize(start + 2 * ascii, 0);
+                for (weight, byte) in out[start..].as_chunks_mut::<2>().0.iter_mut().zip(text) {
+                    weight[1] = byte.to_ascii_uppercase();
                 }
                 for weight in weights(&text[ascii..]) {
                     out.extend_from_slice(&weight.to_be_bytes());
@@ -276,21 +330,22 @@ impl Collation {
 
     /// As [`Collation::head`], for a text without ignored trailing spaces.
     fn head_of_any(self, text: &[u8]) -> u64 {
-        let mut head = [0; 8];
+        let mut head = if self.pads() { [b' '; 8] } else { [0; 8] };
         let len = text.len().min(8);
-        head[..len].copy_from_slice(&text[..len]);
+        let ascii = match self {
+            GeneralCi => text[..len].iter().position(|byte| !byte.is_ascii()).unwrap_or(len),
+            _ => len,
+        };
+        head[..ascii].copy_from_slice(&text[..ascii]);
         if self == GeneralCi {
-            let ascii = head[..len].iter().position(|byte| !byte.is_ascii()).unwrap_or(len);
             head[..ascii].make_ascii_uppercase();
-            head[ascii..].fill(0);
-            if ascii < len {
-                for (byte, weight) in head[ascii..].iter_mut().zip(weights(&text[ascii..])) {
-                    *byte = weight.min(0xFF) as u8;
-                    if *byte == 0xFF {
-                        // A weight that was clipped ends the number: later characters must not
-                        // distinguish texts whose clipped weights are equal.
-                        break;
-                    }
+            for (at, weight) in (ascii..8).zip(weights(&text[ascii..])) {
+                head[at] = weight.min(0xFF) as u8;
+                if head[at] == 0xFF {
+                    // A weight that was clipped ends the number: later characters must not
+                    // distinguish texts whose clipped weights are equal.
+                    head[at + 1..].fill(0);
+                    break;
                 }
             }
         }
@@ -359,18 +414,46 @@ fn trim(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Compares by weights. ASCII, which most text is, needs no decoding: its weights are its capitals.
+/// The parts of two texts that have the same length, and the order of the rests: one is empty, and
+/// the other is compared with spaces. All bytes of characters past ASCII are above the space, as
+/// the characters are.
+fn common<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8], Ordering) {
+    let with_spaces = |rest: &[u8]| {
+        let first = rest.iter().find(|byte| **byte != b' ');
+        first.map_or(Ordering::Equal, |byte| byte.cmp(&b' '))
+    };
+    let len = a.len().min(b.len());
+    let ((a, rest_a), (b, rest_b)) = (a.split_at(len), b.split_at(len));
+    (a, b, with_spaces(rest_a).then(with_spaces(rest_b).reverse()))
+}
+
+/// Compares by weights, with PAD SPACE. ASCII, which most text is, needs no decoding: its weights
+/// are its capitals.
 fn compare_weights(a: &[u8], b: &[u8]) -> Ordering {
     for (at, (x, y)) in a.iter().zip(b).enumerate() {
         if !x.is_ascii() || !y.is_ascii() {
-            return weights(&a[at..]).cmp(weights(&b[at..]));
+            return compare_decoded(&a[at..], &b[at..]);
         }
         let order = x.to_ascii_uppercase().cmp(&y.to_ascii_uppercase());
         if order.is_ne() {
             return order;
         }
     }
-    a.len().cmp(&b.len())
+    common(a, b).2
+}
+
+fn compare_decoded(a: &[u8], b: &[u8]) -> Ordering {
+    let (mut a, mut b) = (weights(a), weights(b));
+    loop {
+        let (x, y) = (a.next(), b.next());
+        if x.is_none() && y.is_none() {
+            return Ordering::Equal;
+        }
+        let order = x.unwrap_or(b' '.into()).cmp(&y.unwrap_or(b' '.into()));
+        if order.is_ne() {
+            return order;
+        }
+    }
 }
 
 /// The weights of a text's characters. Bytes that are not UTF-8 weigh U+FFFD.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{ColumnType, ValueRef, key};
 
 /// FNV-1a.
 fn checksum(bytes: impl IntoIterator<Item = u8>) -> u64 {
@@ -129,31 +130,189 @@ fn like_matches_by_its_definition() {
 fn texts() -> Vec<String> {
     let some = "aAáb zZßæ\u{301}\u{308}еёйΑἀσςかカがー가ᄀ漢丅🍣🍺-_%09\u{0}\u{FFFD}ﷺญเ\u{1F600}";
     let some: Vec<char> = some.chars().collect();
-    let mut state = 7u64;
-    let mut next = move |below: usize| {
+    let mut next = random(7);
+    (0..300).map(|_| (0..next(6)).map(|_| some[next(some.len())]).collect()).collect()
+}
+
+/// Random numbers below a given one.
+fn random(mut state: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % below
+    }
+}
+
+/// Texts that differ in control characters and in runs of spaces, at the ends of groups of eight
+/// bytes in keys, too.
+fn texts_with_controls() -> Vec<String> {
+    let starts = ["", "", "a", "я", "abc", "abcd", "яяяя", "abcdefg", "abcdefgh"];
+    let some: Vec<char> = "     \0\u{1}\t\n\u{1F}!aAbäя\u{A0}\u{3000}`".chars().collect();
+    let mut next = random(11);
+    let text = |_| {
+        let start = starts[next(starts.len())].chars();
+        let count = next(7);
+        start.chain((0..count).map(|_| some[next(some.len())]).collect::<Vec<char>>()).collect()
     };
-    (0..300).map(|_| (0..next(6)).map(|_| some[next(some.len())]).collect()).collect()
+    (0..160).map(text).collect()
+}
+
+/// The weights of a text's characters; `None` if the collation does not compare the texts of
+/// [`texts_with_controls`] by one weight for each character.
+fn weights_of(collation: Collation, text: &str) -> Option<Vec<Vec<u8>>> {
+    let weight = |c: char| match collation.level() {
+        Some(level) => {
+            let mut key = Vec::new();
+            unicode::sort_key(level, c.encode_utf8(&mut [0; 4]).as_bytes(), &mut key);
+            key
+        }
+        None => collation.weight(c).to_be_bytes().to_vec(),
+    };
+    let one = !matches!(collation.level(), Some(Level::Secondary | Level::Tertiary));
+    one.then(|| text.chars().map(weight).filter(|weight| !weight.is_empty()).collect())
+}
+
+/// Compares weights one by one. With PAD SPACE, spaces follow each text.
+fn order_of_weights(collation: Collation, a: &[Vec<u8>], b: &[Vec<u8>]) -> Ordering {
+    let space = weights_of(collation, " ").filter(|_| collation.pads());
+    let space = space.as_ref().map(|weights| &weights[0]);
+    let pairs = (0..a.len().max(b.len())).map(|at| (a.get(at).or(space), b.get(at).or(space)));
+    pairs.map(|(a, b)| a.cmp(&b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// A text's part of a key. It is also read, as far as keys are.
+fn part_of(collation: Collation, text: &str) -> Vec<u8> {
+    let mut part = Vec::new();
+    let column = ColumnType::VarChar(40);
+    key::write_part(&ValueRef::Text(text), &column, collation, None, &mut part);
+    assert_eq!(key::part_len(&part, &column), Some(part.len()), "{collation:?} {text:?}");
+    let mut more = part.clone();
+    more.extend_from_slice(&[10; 10]);
+    assert_eq!(key::part_len(&more, &column), Some(part.len()), "{collation:?} {text:?}");
+    let column = ColumnType::Char(40);
+    if key::is_exact(&column, collation, None) {
+        // A CHAR has no trailing spaces.
+        let text = text.trim_end_matches(' ');
+        let mut part = Vec::new();
+        key::write_part(&ValueRef::Text(text), &column, collation, None, &mut part);
+        let mut room = b" ".to_vec();
+        let (read, len) = key::read_part(&part, &column, &mut room).unwrap();
+        assert_eq!(len, part.len());
+        assert!(matches!(read.value(&room), Some(ValueRef::Text(found)) if found == text));
+    }
+    part
+}
+
+#[test]
+fn texts_compare_as_if_spaces_followed_them() {
+    let texts = texts_with_controls();
+    for collation in Collation::ALL {
+        let parts: Vec<_> = texts.iter().map(|text| part_of(collation, text)).collect();
+        let weights: Vec<_> = texts.iter().map(|text| weights_of(collation, text)).collect();
+        for (x, a) in texts.iter().enumerate() {
+            for (y, b) in texts.iter().enumerate() {
+                let order = collation.compare(a.as_bytes(), b.as_bytes());
+                assert_eq!(order, parts[x].cmp(&parts[y]), "{collation:?} {a:?} {b:?}");
+                if let (Some(a_weights), Some(b_weights)) = (&weights[x], &weights[y]) {
+                    let wanted = order_of_weights(collation, a_weights, b_weights);
+                    assert_eq!(order, wanted, "{collation:?} {a:?} {b:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The orders are those of MariaDB. Its `utf8mb4_nopad_bin` is `utf8mb4_0900_bin` here.
+#[test]
+fn control_characters_sort_as_in_mysql() {
+    let ordered: [(&[Collation], &[&str]); 3] = [
+        (
+            &[GeneralCi, Bin],
+            &[
+                "a\0", "a\u{1}", "a\t\t", "a\t", "a\tb", "a\n", "a\u{1F}", "a \t", "a \n", "a  \0",
+                "a", "a  !", "a !", "a b", "a!", "ab", "b\t", "b",
+            ],
+        ),
+        (
+            &[UnicodeCi, Unicode520Ci],
+            &[
+                "a\t\t",
+                "a\t",
+                "a\tb",
+                "a\n",
+                "a\u{2028}",
+                "a \t",
+                "a \n",
+                "a   \t",
+                "a",
+                "a  !",
+                "a !",
+                "a b",
+                "a!",
+                "ab",
+                "b\t",
+                "b",
+            ],
+        ),
+        (
+            &[Bin0900],
+            &["a", "a\0", "a\t", "a\t\t", "a\tb", "a\n", "a ", "a \t", "a  ", "a !", "a!", "ab"],
+        ),
+    ];
+    for (collations, texts) in ordered {
+        for (collation, pair) in
+            collations.iter().flat_map(|c| texts.windows(2).map(move |p| (c, p)))
+        {
+            let order = collation.compare(pair[0].as_bytes(), pair[1].as_bytes());
+            assert!(order.is_lt(), "{collation:?} {pair:?}");
+        }
+    }
+    // Characters without weights, and other spaces.
+    for ignored in ["\0", "\u{1F}", " \0", "\u{7F}  ", "\u{A0}", "\u{3000} \u{301}"] {
+        let text = format!("я{ignored}");
+        assert!(UnicodeCi.compare("Я".as_bytes(), text.as_bytes()).is_eq(), "{ignored:?}");
+        assert!(GeneralCi.compare("Я".as_bytes(), text.as_bytes()).is_ne(), "{ignored:?}");
+    }
+}
+
+/// What the comparison by the algorithm with PAD SPACE relies on.
+#[test]
+fn only_spaces_weigh_as_much_as_a_space() {
+    let mut below = Vec::new();
+    for c in basic_plane().chain(['🍣', '\u{20000}', '\u{10FFFF}']) {
+        let (mut key, mut bytes) = (Vec::new(), [0; 4]);
+        let text = c.encode_utf8(&mut bytes).as_bytes();
+        unicode::sort_key(Level::Primary, text, &mut key);
+        match key.first() {
+            None => {}
+            Some(first) if *first < unicode::SPACE => below.push(c),
+            Some(&unicode::SPACE) => {
+                assert_eq!((key.len(), unicode::spaces_max(text)), (1, 1), "{c:?}");
+                assert!(c == ' ' || !matches!(c, ' '..='~'), "{c:?}");
+            }
+            Some(_) => {}
+        }
+        assert!(!key.is_empty() || !matches!(c, ' '..='~'), "{c:?}");
+    }
+    let expected = "\t\n\u{B}\u{C}\r\u{85}\u{2028}\u{2029}\u{FFFE}";
+    assert_eq!(below.iter().collect::<String>(), expected);
 }
 
 #[test]
 fn keys_compare_as_texts_do() {
-    let texts = texts();
+    let mut texts = texts();
+    texts.extend(texts_with_controls().into_iter().take(30));
     for collation in Collation::ALL {
-        let keys = |make: fn(Collation, &[u8], &mut Vec<u8>)| -> Vec<Vec<u8>> {
-            let key = |text: &String| {
-                let mut key = Vec::new();
-                make(collation, text.as_bytes(), &mut key);
-                key
-            };
-            texts.iter().map(key).collect()
+        let equal_key = |text: &String| {
+            let mut key = Vec::new();
+            collation.equal_key(text.as_bytes(), &mut key);
+            key
         };
-        let (sort, equal) = (keys(Collation::sort_key), keys(Collation::equal_key));
+        let parts: Vec<_> = texts.iter().map(|text| part_of(collation, text)).collect();
+        let equal: Vec<_> = texts.iter().map(equal_key).collect();
         for (x, a) in texts.iter().enumerate() {
             for (y, b) in texts.iter().enumerate() {
                 let order = collation.compare(a.as_bytes(), b.as_bytes());
-                assert_eq!(order, sort[x].cmp(&sort[y]), "{collation:?} {a:?} {b:?}");
+                assert_eq!(order, parts[x].cmp(&parts[y]), "{collation:?} {a:?} {b:?}");
                 assert_eq!(order.is_eq(), equal[x] == equal[y], "{collation:?} {a:?} {b:?}");
                 let heads = collation.head(a.as_bytes()).cmp(&collation.head(b.as_bytes()));
                 assert!(heads.is_eq() || heads == order, "{collation:?} {a:?} {b:?}");

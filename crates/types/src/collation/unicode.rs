@@ -7,6 +7,10 @@ use std::sync::LazyLock;
 use icu_collator::options::{CollatorOptions, Strength};
 use icu_collator::{CollatorBorrowed, CollatorPreferences};
 
+/// The weight of a space at the first level, in sort keys. Only tabs, the ends of lines and U+FFFE
+/// weigh less; the weights of all other characters begin with a greater byte.
+pub(super) const SPACE: u8 = 4;
+
 /// The levels of differences that count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {
@@ -38,6 +42,12 @@ pub(super) fn compare(level: Level, a: &[u8], b: &[u8]) -> Ordering {
 /// Appends bytes whose order is that of the texts at this level.
 pub(super) fn sort_key(level: Level, text: &[u8], out: &mut Vec<u8>) {
     let Ok(()) = collator(level).write_sort_key_utf8_to(text, out);
+}
+
+/// At most this many characters of a text weigh as much as a space at the first level: these begin
+/// with one of these bytes (U+00A0, U+1680, those of U+2000 to U+205F, U+3000).
+pub(super) fn spaces_max(text: &[u8]) -> usize {
+    text.iter().filter(|byte| matches!(byte, b' ' | 0xC2 | 0xE1..=0xE3)).count()
 }
 
 /// The weights of the ASCII characters at each level.

@@ -155,6 +155,54 @@ ALTER TABLE mix MODIFY u VARCHAR(9) COLLATE utf8mb4_german2_ci;
 -- ERROR 1273 (HY000): Unknown collation: 'utf8mb4_german2_ci'
 SELECT 1 FROM mix ORDER BY g COLLATE utf8mb4_swedish_ci;
 -- ERROR 1273 (HY000): Unknown collation: 'utf8mb4_swedish_ci'
+CREATE TABLE pad (id INT PRIMARY KEY, g VARCHAR(9) COLLATE utf8mb4_general_ci, u VARCHAR(9) COLLATE utf8mb4_unicode_ci, b VARCHAR(9) COLLATE utf8mb4_bin, n VARCHAR(9) COLLATE utf8mb4_0900_bin, KEY (g), KEY (u), KEY (b), KEY (n));
+-- ok, 0 rows
+INSERT INTO pad (id, g) VALUES (1,'a'),(2,'a\t'),(3,'A '),(4,'a!'),(5,'a \n'),(6,'a \0'),(7,''),(8,'\t'),(9,'ab'),(10,'a  b'),(11,'a b');
+-- ok, 11 rows
+UPDATE pad SET u = g, b = g, n = g;
+-- ok, 11 rows
+SELECT GROUP_CONCAT(id ORDER BY g, id) AS g, GROUP_CONCAT(id ORDER BY u, id) AS u, GROUP_CONCAT(id ORDER BY b, id) AS b, GROUP_CONCAT(id ORDER BY n, id) AS n FROM pad;
+-- [g, u, b, n]
+-- 8,7,2,6,5,1,3,10,11,4,9 | 8,7,2,5,1,3,6,10,11,4,9 | 8,7,3,2,6,5,1,10,11,4,9 | 7,8,3,1,2,6,5,10,11,4,9
+SELECT id FROM pad WHERE g < 'a' ORDER BY g;
+-- [id]
+-- 8
+-- 7
+-- 2
+-- 6
+-- 5
+SELECT id FROM pad WHERE u BETWEEN 'a' AND 'a!' ORDER BY u, id;
+-- [id]
+-- 1
+-- 3
+-- 6
+-- 10
+-- 11
+-- 4
+SELECT id FROM pad WHERE b > 'a' ORDER BY b;
+-- [id]
+-- 10
+-- 11
+-- 4
+-- 9
+SELECT id FROM pad WHERE n > 'a' ORDER BY n;
+-- [id]
+-- 2
+-- 6
+-- 5
+-- 10
+-- 11
+-- 4
+-- 9
+SELECT COUNT(DISTINCT g), COUNT(DISTINCT u), COUNT(DISTINCT b), COUNT(DISTINCT n) FROM pad;
+-- [COUNT(DISTINCT g), COUNT(DISTINCT u), COUNT(DISTINCT b), COUNT(DISTINCT n)]
+-- 10 | 9 | 11 | 11
+SELECT HEX(MIN(g)), HEX(MIN(b)), HEX(MAX(u)) FROM pad;
+-- [HEX(MIN(g)), HEX(MIN(b)), HEX(MAX(u))]
+-- 09 | 09 | 6162
+SELECT 'a\t' < 'a' AS g, 'a\t' < 'a' COLLATE utf8mb4_unicode_ci AS u, 'a\t' < 'a' COLLATE utf8mb4_0900_ai_ci AS n, 'a \0' = 'a' COLLATE utf8mb4_unicode_520_ci AS equal, STRCMP('a\n', 'a ') AS strcmp;
+-- [g, u, n, equal, strcmp]
+-- 1 | 1 | 0 | 1 | -1
 SHOW COLLATION;
 -- [Collation, Charset, Id, Default, Compiled, Sortlen, Pad_attribute]
 -- utf8mb4_general_ci | utf8mb4 | 45 | Yes | Yes | 1 | PAD SPACE
