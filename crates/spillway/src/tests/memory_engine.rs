@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
@@ -128,11 +130,21 @@ fn space_stays_bounded_while_rows_are_overwritten() {
     }
     db.flush().unwrap();
     db.compact().unwrap();
-    let (kept, live) =
-        (metric(&db, "memory_engine_kept_bytes"), metric(&db, "memory_engine_live_bytes"));
+    let bytes = || {
+        ["memory_engine_kept_bytes", "memory_engine_live_bytes", "log_bytes"]
+            .map(|name| metric(&db, name))
+    };
     // With a log of 4 MiB, as much may be left beside, and segments of that size on their way.
-    assert!(kept < 2.0 * live + f64::from(8 << 20), "{kept} bytes are kept, {live} are alive");
-    assert!(metric(&db, "log_bytes") < f64::from(12 << 20));
+    // Background work takes a while on a busy machine.
+    let is_bounded = || {
+        let [kept, live, log] = bytes();
+        let is_bounded = kept < 2.0 * live + f64::from(8 << 20) && log < f64::from(12 << 20);
+        if !is_bounded {
+            Clock::system().sleep(Duration::from_millis(50));
+        }
+        is_bounded
+    };
+    assert!((0..600).any(|_| is_bounded()), "{:?} bytes are kept, alive and in the log", bytes());
     let txn = db.begin(TransactionOptions::new());
     for key in (0..rows).step_by(4) {
         assert_eq!(value_of(&txn, tables[0], key), value_of(&txn, tables[1], key), "row {key}");
