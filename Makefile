@@ -20,7 +20,7 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 # The build of the tests has a server, too. A build of the server alone has fewer features, and would
 # compile most crates again.
 SERVER_BUILD = cargo build --quiet --bin spillway
-test: SERVER_BUILD = cargo test --workspace --no-run --quiet
+test: SERVER_BUILD = cargo test --workspace --tests --no-run --quiet
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
 test-all: test ## As test, then every case of every sweep, 50 kills, the models and ten minutes of simulation (hours)

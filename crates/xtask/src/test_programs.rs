@@ -47,10 +47,10 @@ fn cargo(root: &Path) -> Command {
     command
 }
 
-/// Builds the test programs.
+/// Builds the test programs, and not the examples, which clippy checks.
 fn built(root: &Path) -> Result<Vec<TestProgram>, String> {
     let output = cargo(root)
-        .args(["test", "--workspace", "--no-run", "--quiet"])
+        .args(["test", "--workspace", "--tests", "--no-run", "--quiet"])
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
