@@ -478,7 +478,8 @@ fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
 fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
     let (flushes_needed, all) = with_idle_tables(1 << 30);
     assert!(all > 8 << 20);
-    let log_bytes_max = 2 << 20;
+    // The memtables of three busy tables fit.
+    let log_bytes_max = 5 << 20;
     let (flushes, log_bytes) = with_idle_tables(log_bytes_max);
     // One segment is written to, one is prepared, and one more may be full by the time of the
     // check.

@@ -17,9 +17,8 @@ fn what_is_asked_for_often_is_found_in_memory() {
     let mut args = Command::parse_from(tiny.split(' ')).skew;
     args.common.dir = dir.path().to_owned();
     let report = args.measure(&[&SpillwayStores::default()]).unwrap();
-    // With all, with whole blocks, without a row cache, with one that checks all rows, and with one
-    // of a fixed share; two skews.
-    assert_eq!(report.rows().len(), 10);
+    // With all, with whole blocks, without a row cache, and with one of a fixed share; two skews.
+    assert_eq!(report.rows().len(), 8);
     let figure = |skew: &str, subject: &str, figure: usize| {
         report.median(&[skew.to_owned()], subject, figure)
     };
