@@ -108,6 +108,8 @@
 //!   several pages), while the disk stays as it is and the clients go on. The commits succeed, half
 //!   of the deleted rows' space is free, and later rows find room, all within 12 s of simulated
 //!   time and without a restart. Rows that were not deleted have their values, also after a crash.
+//!   After the deletion of every other row, the space and room are no failure if they are missing:
+//!   the memory engine keeps no room for the checkpoint that it needs first (`docs/limits.md`).
 //!
 //! # Not simulated
 //!
