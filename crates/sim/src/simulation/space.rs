@@ -17,8 +17,8 @@ const RECORD_BYTES: u64 = 64;
 /// prepared, and two that are kept for use again.
 const LANE_SEGMENTS: u64 = 4;
 /// Slots of each folder that are not full, or free and kept at rest: two are free, and each run of
-/// a table may end with a slot that is not full.
-const SLOTS: u64 = 12;
+/// a table may end with a slot that is not full. Level0 of a table may have 13 runs at rest.
+const SLOTS: u64 = 24;
 /// Manifests, checkpoints, directories of indexes and the records of folders: a sixth more than the
 /// most of about 400 histories.
 const METADATA_BYTES: u64 = 192 << 10;
