@@ -17,8 +17,8 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 	@cargo build --release --quiet -p spillway-cli
 	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
 
-# The build of the tests has a server, too. A build of the server alone has fewer features, and would
-# compile most crates again.
+# The build of the tests has a server, too. A build of the server alone has fewer features, and
+# would compile most crates again.
 SERVER_BUILD = cargo build --quiet --bin spillway
 test: SERVER_BUILD = cargo test --workspace --tests --no-run --quiet
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run

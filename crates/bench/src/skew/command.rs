@@ -35,7 +35,12 @@ pub struct SkewArgs {
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
     /// Also run Spillway without each of these
-    #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::PartReads, Mechanism::RowCache, Mechanism::AdaptiveShare])]
+    #[arg(
+        long,
+        value_parser = mechanisms(),
+        value_delimiter = ',',
+        default_values_t = [Mechanism::PartReads, Mechanism::RowCache, Mechanism::AdaptiveShare]
+    )]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
     #[arg(long, value_delimiter = ',')]

@@ -28,7 +28,7 @@
 //! return space only where several neighbours died. If no dead page is left, log compaction moves
 //! live records in the room that there is ([`super::compact`]), so that more pages are dead.
 //!
-//! The first page of each segment, which has its header, stays for whoever looks at the file.
+//! The first page of each segment stays: tools that inspect the file read its header there.
 
 use std::ops::Range;
 use std::sync::Arc;
