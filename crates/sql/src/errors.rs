@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use spillway::{ErrorKind, Table};
-use spillway_types::StoreError;
+use spillway_types::{StoreError, Value};
 
 /// An error for the client: MySQL's error number, the SQLSTATE and the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -190,8 +190,14 @@ impl SqlError {
 
     /// The error for a value that a column cannot store, with MySQL's message.
     #[cold]
-    pub(crate) fn store(why: StoreError, column: &str, value: &str, row: u64) -> SqlError {
-        let value: String = value.chars().take(64).collect();
+    pub(crate) fn store(why: StoreError, column: &str, value: &Value, row: u64) -> SqlError {
+        let shown = || match value {
+            Value::Bytes(bytes) if why == StoreError::Incorrect("string") => {
+                let wrong = std::str::from_utf8(bytes).map_or_else(|at| at.valid_up_to(), str::len);
+                printable_bytes(&bytes[wrong..])
+            }
+            value => value.to_text().chars().take(64).collect(),
+        };
         match why {
             StoreError::OutOfRange => SqlError::new(
                 1264,
@@ -203,7 +209,7 @@ impl SqlError {
             StoreError::Incorrect(kind) | StoreError::IncorrectTime(kind) => SqlError::quoting(
                 if matches!(why, StoreError::Incorrect(_)) { 1366 } else { 1292 },
                 &format!("Incorrect {kind} value: '"),
-                &value,
+                &shown(),
                 &format!("' for column '{column}' at row {row}"),
             ),
             StoreError::TooLong => {
@@ -294,6 +300,16 @@ pub(crate) enum WarningLevel {
 pub(crate) struct Warning {
     pub(crate) level: WarningLevel,
     pub(crate) error: SqlError,
+}
+
+/// The first six of some bytes, as MySQL quotes bytes that are no text.
+pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
+    let shown = bytes.iter().take(6).map(|byte| match byte {
+        b' '..=b'~' => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02X}"),
+    });
+    let more = if bytes.len() > 6 { "..." } else { "" };
+    shown.chain([more.to_owned()]).collect()
 }
 
 /// A text with its control characters escaped (`\\x1B`, `\\n`), for terminals and logs: a terminal

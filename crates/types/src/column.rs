@@ -311,9 +311,12 @@ impl ColumnType {
             ColumnType::Bit(bits) => store_bit(value, *bits),
             ColumnType::Year => store_year(value),
             ColumnType::Char(max) => {
-                let mut text = store_text(value, u64::from(*max), true)?;
-                text.truncate(text.trim_end_matches(' ').len());
-                Ok(Value::Text(text))
+                let trimmed = |text: &str| Value::from(text.trim_end_matches(' '));
+                match store_text(value, u64::from(*max), true) {
+                    Ok(text) => Ok(trimmed(&text)),
+                    Err((why, Value::Text(text))) => Err((why, trimmed(&text))),
+                    Err(other) => Err(other),
+                }
             }
             ColumnType::VarChar(max) => store_text(value, u64::from(*max), true).map(Value::Text),
             ColumnType::Text(size) => store_text(value, size.bytes_max(), false).map(Value::Text),
@@ -509,24 +512,38 @@ fn store_time(value: &Value, digits: u8) -> Result<Value, (StoreError, Value)> {
 }
 
 fn store_year(value: &Value) -> Result<Value, (StoreError, Value)> {
-    let number = match value {
-        Value::Date(date) => i128::from(date.year),
-        Value::DateTime(at) => i128::from(at.date.year),
-        Value::Float(_) | Value::Double(_) => to_double(&value.as_ref()).unwrap_or(0.0) as i128,
+    let text = matches!(value, Value::Text(_) | Value::Bytes(_)).then(|| value.to_text());
+    let number = match (&text, value) {
+        (Some(text), _) => number_prefix(text.as_bytes()).0.round() as i128,
+        (_, Value::Date(date)) => i128::from(date.year),
+        (_, Value::DateTime(at)) => i128::from(at.date.year),
+        (_, Value::Float(_) | Value::Double(_)) => {
+            to_double(&value.as_ref()).unwrap_or(0.0) as i128
+        }
         _ => crate::convert::to_i128(&value.as_ref()).unwrap_or(0),
     };
-    let text = matches!(value, Value::Text(_) | Value::Bytes(_));
-    if text && !number_prefix(value.to_text().as_bytes()).1 {
-        return Err((StoreError::Truncated, Value::Int(0)));
+    let year = match number {
+        0 if text.as_ref().is_some_and(|text| text.len() != 4) => 2000,
+        0 => 0,
+        1..=69 => number as i64 + 2000,
+        70..=99 => number as i64 + 1900,
+        1901..=2155 => number as i64,
+        _ => return Err((StoreError::OutOfRange, Value::Int(0))),
+    };
+    match text.filter(|text| !number_prefix(text.as_bytes()).1) {
+        None => Ok(Value::Int(year)),
+        Some(text) if !begins_with_number(&text) => {
+            Err((StoreError::Incorrect("integer"), Value::Int(0)))
+        }
+        Some(_) => Err((StoreError::Truncated, Value::Int(year))),
     }
-    match number {
-        0 if text && value.to_text().trim().len() < 4 => Ok(Value::Int(2000)),
-        0 => Ok(Value::Int(0)),
-        1..=69 => Ok(Value::Int(number as i64 + 2000)),
-        70..=99 => Ok(Value::Int(number as i64 + 1900)),
-        1901..=2155 => Ok(Value::Int(number as i64)),
-        _ => Err((StoreError::OutOfRange, Value::Int(0))),
-    }
+}
+
+/// Whether a text has a number at its front, with or without something behind it.
+fn begins_with_number(text: &str) -> bool {
+    let text = text.trim_ascii_start();
+    let text = text.strip_prefix(['-', '+']).unwrap_or(text);
+    text.strip_prefix('.').unwrap_or(text).starts_with(|first: char| first.is_ascii_digit())
 }
 
 fn value_text(value: &Value) -> Result<String, StoreError> {
@@ -539,19 +556,30 @@ fn value_text(value: &Value) -> Result<String, StoreError> {
 }
 
 fn store_text(value: &Value, max: u64, characters: bool) -> Result<String, (StoreError, Value)> {
-    let text = value_text(value).map_err(|error| (error, Value::from("")))?;
-    let length = if characters { text.chars().count() } else { text.len() };
-    if length as u64 <= max {
+    let length = |text: &str| match characters {
+        true => text.chars().count() as u64,
+        false => text.len() as u64,
+    };
+    let cut = |text: &str| -> String {
+        let mut indices = text.char_indices();
+        let end = match characters {
+            true => indices.nth(max as usize).map(|(at, _)| at),
+            false => indices.find(|(at, c)| (at + c.len_utf8()) as u64 > max).map(|(at, _)| at),
+        };
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    let text = value_text(value).map_err(|error| {
+        // As MySQL, the column keeps the text before the first wrong bytes, and does not look at
+        // bytes past its end.
+        let Value::Bytes(bytes) = value else { return (error, Value::from("")) };
+        let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let why = if length(text) >= max { StoreError::TooLong } else { error };
+        (why, Value::Text(cut(text)))
+    })?;
+    if length(&text) <= max {
         return Ok(text);
     }
-    let cut: String = if characters {
-        text.chars().take(max as usize).collect()
-    } else {
-        text.char_indices()
-            .take_while(|(at, c)| (at + c.len_utf8()) as u64 <= max)
-            .map(|(_, c)| c)
-            .collect()
-    };
+    let cut = cut(&text);
     // Trailing spaces past the end are dropped silently.
     if text[cut.len()..].bytes().all(|byte| byte == b' ') {
         return Ok(cut);

@@ -324,7 +324,7 @@ pub(super) fn stored(column: &ColumnDef, value: &Value, row: u64) -> Result<Valu
         }
         return Ok(Value::Null);
     }
-    let error = |why| SqlError::store(why, &column.name, &value.to_text(), row);
+    let error = |why| SqlError::store(why, &column.name, value, row);
     let stored = column.ty.store_in(value, column.collation).map_err(|(why, _)| error(why))?;
     if column.ty == ColumnType::Json
         && serde_json::from_str::<serde::de::IgnoredAny>(&stored.to_text()).is_err()

@@ -142,6 +142,7 @@ impl InsertPlan {
             keeps_zero: context.variables.borrow().often.keeps_zero,
             changed: Changed::default(),
             explicit_id: 0,
+            is_some_kept: false,
             made: 0,
             spare: 0,
             records: 0,
@@ -178,7 +179,7 @@ impl InsertPlan {
             }
         }
         let mut changed = writer.changed;
-        changed.explicit_id = writer.explicit_id;
+        changed.explicit_id = if writer.is_some_kept { writer.explicit_id } else { 0 };
         if writer.records > 1 {
             let warnings = context.warnings.borrow().len() as u64;
             let Writer { records, duplicates, .. } = writer;
@@ -306,8 +307,11 @@ struct Writer<'a> {
     maker: Maker<'a>,
     keeps_zero: bool,
     changed: Changed,
-    /// The last AUTO_INCREMENT number that a row gave explicitly.
+    /// The AUTO_INCREMENT number of the last row, or of the row that it updated. As in MySQL, the
+    /// row may have been left out as a duplicate.
     explicit_id: u64,
+    /// Whether a row was inserted, or changed a row.
+    is_some_kept: bool,
     /// The AUTO_INCREMENT number that was generated for the current row; zero if none was.
     made: u64,
     /// A number that was generated for a row that was not inserted, for the next row to take; zero
@@ -478,9 +482,14 @@ impl Writer<'_> {
         let mut stored = context.room.values();
         self.made = 0;
         fill(self, &mut stored)?;
+        if let Some(column) = self.plan.rules.auto {
+            let given = to_i128(&stored[column].as_ref()).unwrap_or(0);
+            self.explicit_id = u64::try_from(given).unwrap_or(0);
+        }
         // A CHECK cannot name the AUTO_INCREMENT column, so a row that fails it takes no number.
         self.maker.check(&stored)?;
         let (generated, explicit) = self.number(&mut stored)?;
+        self.explicit_id = generated.max(explicit);
         let updates = !self.plan.update.is_empty();
         let inserted = if updates { stored.clone() } else { Vec::new() };
         self.maker.to_stored(&mut stored);
@@ -498,8 +507,11 @@ impl Writer<'_> {
                     return self.update_row(inserted, old, &other);
                 }
                 store::delete_row(context.txn, table, &old, &other)?;
-                self.changed.affected += 1;
-                self.duplicates += 1;
+                // As in MySQL, a row without a change is not counted as deleted.
+                if table.unique_keys() > 1 || !same(&stored, &old) {
+                    self.changed.affected += 1;
+                    self.duplicates += 1;
+                }
             }
         }
         match store::insert_row(context.txn, table, &stored, &pk, context.room) {
@@ -510,10 +522,10 @@ impl Writer<'_> {
             other => other?,
         }
         self.changed.affected += 1;
+        self.is_some_kept = true;
         // Only an inserted row advances the counter.
         if explicit > 0 {
             context.server.note_auto_increment(context.txn, table, explicit)?;
-            self.explicit_id = explicit;
         }
         if generated > 0 && self.changed.insert_id == 0 {
             self.changed.insert_id = generated;
@@ -545,15 +557,16 @@ impl Writer<'_> {
                 self.maker.store(*column, value, self.records)?
             };
         }
-        if same(&row, &old) {
-            self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
-            return Ok(());
-        }
         // The client gets this number with the result; LAST_INSERT_ID() does not return it.
         if let Some(column) = self.plan.rules.auto {
             let id = to_i128(&row[column].as_ref()).unwrap_or(0);
             self.explicit_id = u64::try_from(id).unwrap_or(0);
         }
+        if same(&row, &old) {
+            self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
+            return Ok(());
+        }
+        self.is_some_kept = true;
         self.maker.touch(&mut row, |at| self.plan.update.iter().any(|(column, _)| *column == at));
         self.maker.note_number(&row, &old)?;
         self.maker.check(&row)?;

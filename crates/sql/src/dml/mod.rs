@@ -254,14 +254,14 @@ impl<'a> Maker<'a> {
             Ok(stored) => {
                 if self.rules.json && def.ty == ColumnType::Json && !is_document(&stored.to_text())
                 {
-                    return Err(SqlError::store(StoreError::Json, &def.name, "", row));
+                    return Err(SqlError::store(StoreError::Json, &def.name, value, row));
                 }
                 self.note_cut(def, shown, &stored, row);
                 let stored = self.in_epoch(def, stored, row)?;
                 self.zero_date(def, stored, row)
             }
             Err((why, nearest)) => {
-                self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+                self.fail(SqlError::store(why, &def.name, value, row))?;
                 Ok(nearest)
             }
         }
@@ -279,7 +279,7 @@ impl<'a> Maker<'a> {
             _ => false,
         };
         if cut {
-            self.context.warn(SqlError::store(StoreError::Truncated, &def.name, "", row));
+            self.context.warn(SqlError::store(StoreError::Truncated, &def.name, given, row));
         }
     }
 
@@ -294,7 +294,7 @@ impl<'a> Maker<'a> {
             return Ok(value);
         }
         let why = StoreError::IncorrectTime("datetime");
-        self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+        self.fail(SqlError::store(why, &def.name, &value, row))?;
         Ok(def.ty.zero())
     }
 
@@ -314,7 +314,7 @@ impl<'a> Maker<'a> {
             return Ok(value);
         }
         let why = StoreError::IncorrectTime(kind);
-        self.fail(SqlError::store(why, &def.name, &value.to_text(), row))?;
+        self.fail(SqlError::store(why, &def.name, &value, row))?;
         Ok(def.ty.zero())
     }
 

@@ -121,7 +121,7 @@ impl Context<'_> {
             Ok(value) => value,
             Err((why, nearest)) => {
                 if why == StoreError::OutOfRange {
-                    self.warn(SqlError::store(why, "cast", &value.to_text(), 1));
+                    self.warn(SqlError::store(why, "cast", value, 1));
                 }
                 nearest
             }

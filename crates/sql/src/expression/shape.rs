@@ -8,7 +8,7 @@ use spillway_types::{Collation, ColumnType, DateTime, Value};
 use super::functions::Scalar;
 use super::operands::member;
 use super::{Ask, Expr, Op, Typed};
-use crate::errors::{Result, SqlError};
+use crate::errors::{Result, SqlError, printable_bytes};
 
 impl Typed {
     /// The value for use as a number: as [`Typed::by_member`], and for a date or time that DATE_ADD
@@ -549,15 +549,8 @@ impl Typed {
 pub(super) fn text_of_bytes(value: Value) -> Result<Value> {
     let Value::Bytes(bytes) = value else { return Ok(value) };
     String::from_utf8(bytes).map(Value::Text).map_err(|error| {
-        let bytes = error.as_bytes();
-        let shown = bytes.iter().take(6).map(|byte| match byte {
-            b' '..=b'~' => char::from(*byte).to_string(),
-            byte => format!("\\x{byte:02X}"),
-        });
-        let more = if bytes.len() > 6 { "..." } else { "" };
-        let shown: String = shown.collect();
-        let after = format!("{more}' from binary to utf8mb4");
-        SqlError::quoting(3854, "Cannot convert string '", &shown, &after)
+        let shown = printable_bytes(error.as_bytes());
+        SqlError::quoting(3854, "Cannot convert string '", &shown, "' from binary to utf8mb4")
     })
 }
 

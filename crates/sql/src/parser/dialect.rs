@@ -310,8 +310,10 @@ impl Dialect for Dialects {
                 return Some(parser.parse_subexpr(BANG).map(twice));
             }
             token if is_word(token, Keyword::INTERVAL) => {
+                let is_right =
+                    matches!(parser.get_current_token().token, Token::Plus | Token::Minus);
                 parser.next_token();
-                return Some(super::interval::interval(parser));
+                return Some(super::interval::interval(parser, (!is_right).then_some(AND)));
             }
             token
                 if is_word(token, Keyword::EXTRACT)
@@ -327,7 +329,12 @@ impl Dialect for Dialects {
             _ => return None,
         };
         parser.next_token();
-        let operand = parser.parse_subexpr(precedence);
+        let operand = if is_word(&parser.peek_token_ref().token, Keyword::INTERVAL) {
+            parser.next_token();
+            super::interval::interval(parser, Some(AND))
+        } else {
+            parser.parse_subexpr(precedence)
+        };
         Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
     }
 }

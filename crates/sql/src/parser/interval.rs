@@ -1,7 +1,7 @@
 //! INTERVAL and EXTRACT with all of MySQL's units, and the function INTERVAL.
 
 use sqlparser::ast::{
-    DateTimeField, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, DateTimeField, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName,
 };
 use sqlparser::keywords::Keyword;
@@ -51,7 +51,10 @@ pub(crate) fn unit_named(word: &str) -> Option<&'static str> {
 }
 
 /// Parses the text after INTERVAL: an amount and its unit, or the function's arguments.
-pub(super) fn interval(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+///
+/// If the interval is a left operand, `sum` is the precedence of what ends its sum, and the right
+/// operand is parsed, too. As in MySQL, `INTERVAL 1 DAY + a > b` adds to `a > b`.
+pub(super) fn interval(parser: &mut Parser<'_>, sum: Option<u8>) -> Result<Expr, ParserError> {
     let list = parser.maybe_parse(|parser| {
         parser.expect_token(&Token::LParen)?;
         let list = parser.parse_comma_separated(Parser::parse_expr)?;
@@ -79,13 +82,21 @@ pub(super) fn interval(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
         }));
     }
     let value = Box::new(parser.parse_expr()?);
-    Ok(Expr::Interval(Interval {
+    let interval = Expr::Interval(Interval {
         value,
         leading_field: Some(unit(parser)?),
         leading_precision: None,
         last_field: None,
         fractional_seconds_precision: None,
-    }))
+    });
+    match sum.filter(|_| parser.consume_token(&Token::Plus)) {
+        None => Ok(interval),
+        Some(sum) => Ok(Expr::BinaryOp {
+            left: Box::new(interval),
+            op: BinaryOperator::Plus,
+            right: Box::new(parser.parse_subexpr(sum)?),
+        }),
+    }
 }
 
 /// Parses the text after EXTRACT.

@@ -237,7 +237,7 @@ fn a_long_reader_is_named() {
 
 /// Tests that select the engine of their tables, that check features of the tiered engine only,
 /// whose budget would be too small, or whose tables hardly matter.
-const OF_ONE_ENGINE: [&str; 13] = [
+const OF_ONE_ENGINE: [&str; 14] = [
     "bulk::a_read_within_a_transaction",
     "bulk::changes_of_several_tables_hold_no_rows",
     "bulk::inserts_from_queries_hold_no_rows",
@@ -245,6 +245,7 @@ const OF_ONE_ENGINE: [&str; 13] = [
     "depth::",
     "engines::",
     "lookups::",
+    "many_names::joins_of_many_tables",
     "scripts::",
     "sessions::a_deep_statement",
     "sessions::a_table_larger_than_a_transaction",

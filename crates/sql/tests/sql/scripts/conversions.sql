@@ -332,3 +332,57 @@ CREATE TABLE strict_times (t TIME);
 -- ok, 0 rows
 INSERT INTO strict_times VALUES (TIME('2024-12-31'));
 -- ERROR 1292 (22007): Truncated incorrect time value: '2024-12-31'
+# Of bytes that are no text, INSERT IGNORE keeps those before the first wrong one, and the message quotes the rest.
+create table wrong_bytes (id int primary key, t varchar(4), u tinytext);
+-- ok, 0 rows
+insert into wrong_bytes values (1, x'6100F00000', 'x');
+-- ERROR 1366 (HY000): Incorrect string value: '\xF0\x00\x00' for column 't' at row 1
+insert ignore into wrong_bytes values (1, x'6100F00000', x'FF'), (2, x'C3A96263646566FF', x'61FF62636465666768');
+-- ok, 2 rows, 4 warnings
+show warnings;
+-- [Level, Code, Message]
+-- Warning | 1366 | Incorrect string value: '\xF0\x00\x00' for column 't' at row 1
+-- Warning | 1366 | Incorrect string value: '\xFF' for column 'u' at row 1
+-- Warning | 1406 | Data too long for column 't' at row 2
+-- Warning | 1366 | Incorrect string value: '\xFFbcdef...' for column 'u' at row 2
+select id, hex(t), hex(u) from wrong_bytes order by id;
+-- [id, hex(t), hex(u)]
+-- 1 | 6100 | 
+-- 2 | C3A9626364 | 61
+drop table wrong_bytes;
+-- ok, 0 rows
+# A YEAR keeps the number at the front of a text, rounded.
+create table years (id int primary key, y year);
+-- ok, 0 rows
+insert into years values (1, '2024-02-29 12:34:56');
+-- ERROR 1265 (01000): Data truncated for column 'y' at row 1
+insert into years values (1, 'abc');
+-- ERROR 1366 (HY000): Incorrect integer value: 'abc' for column 'y' at row 1
+insert into years values (1, '1800x');
+-- ERROR 1264 (22003): Out of range value for column 'y' at row 1
+insert into years values (1, '2024.6'), (2, '20.24e2'), (3, '00000'), (4, '0000');
+-- ok, 4 rows
+insert ignore into years values (5, '2024-02-29'), (6, 'abc'), (7, '24x'), (8, '1800x'), (9, '0x'), (10, '-5');
+-- ok, 6 rows, 6 warnings
+show warnings;
+-- [Level, Code, Message]
+-- Warning | 1265 | Data truncated for column 'y' at row 1
+-- Warning | 1366 | Incorrect integer value: 'abc' for column 'y' at row 2
+-- Warning | 1265 | Data truncated for column 'y' at row 3
+-- Warning | 1264 | Out of range value for column 'y' at row 4
+-- Warning | 1265 | Data truncated for column 'y' at row 5
+-- Warning | 1264 | Out of range value for column 'y' at row 6
+select * from years order by id;
+-- [id, y]
+-- 1 | 2025
+-- 2 | 2024
+-- 3 | 2000
+-- 4 | 0
+-- 5 | 2024
+-- 6 | 0
+-- 7 | 2024
+-- 8 | 0
+-- 9 | 2000
+-- 10 | 0
+drop table years;
+-- ok, 0 rows

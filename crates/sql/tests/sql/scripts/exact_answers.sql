@@ -173,3 +173,27 @@ SELECT b FROM bits UNION SELECT 5;
 SELECT STR_TO_DATE('2004-10', '%Y-%m'), STR_TO_DATE('10', '%d'), STR_TO_DATE('00', '%d'), STR_TO_DATE('2004', '%Y'), STR_TO_DATE('2004-10 11', '%Y-%m %H');
 -- [STR_TO_DATE('2004-10', '%Y-%m'), STR_TO_DATE('10', '%d'), STR_TO_DATE('00', '%d'), STR_TO_DATE('2004', '%Y'), STR_TO_DATE('2004-10 11', '%Y-%m %H')]
 -- NULL | NULL | 0000-00-00 | NULL | NULL
+# The number that a client gets with the result is that of the last row, also if it was left out; none if all were.
+create table numbered (id int auto_increment primary key, v int);
+-- ok, 0 rows
+insert into numbered values (3, 1), (7, 2);
+-- ok, 2 rows, id 7
+insert ignore into numbered values (9, 1), (3, 5);
+-- ok, 1 rows, id 3, 1 warnings
+insert ignore into numbered values (9, 1), (3, 5);
+-- ok, 0 rows, 2 warnings
+insert into numbered values (12, 1), (9, 1) on duplicate key update v = values(v);
+-- ok, 1 rows, id 9
+insert into numbered values (9, 1) on duplicate key update v = values(v);
+-- ok, 0 rows
+insert into numbered values (9, 2) on duplicate key update v = values(v);
+-- ok, 2 rows, id 9
+# A row that REPLACE does not change counts once, if the table has one unique key.
+replace into numbered values (9, 2), (9, 2), (9, 3), (20, 1);
+-- ok, 5 rows, id 20
+alter table numbered add unique (v, id);
+-- ok, 0 rows
+replace into numbered values (9, 3);
+-- ok, 2 rows, id 9
+drop table numbered;
+-- ok, 0 rows

@@ -133,3 +133,13 @@ prepare s from 'select * from d where dt = ?';
 -- ok, 0 rows
 execute s using @d;
 -- ERROR 1525 (HY000): Incorrect DATETIME value: '2024-02-30'
+# An INTERVAL on the left is added to all that follows, up to AND, OR and XOR, as MySQL's grammar has it. On the right it is not.
+select interval 1 day + timestamp'2020-01-01 00:00:00' + 1, timestamp'2020-01-01 00:00:00' + interval 1 day - interval 1 hour;
+-- [interval 1 day + timestamp'2020-01-01 00:00:00' + 1, timestamp'2020-01-01 00:00:00' + interval 1 day - interval 1 hour]
+-- 2020-01-02 00:00:01 | 2020-01-01 23:00:00
+select interval 13 month + date'2020-01-01' > date'2021-01-01', (interval 13 month + date'2020-01-01') > date'2021-01-01', interval 1 day + date'2020-01-01' is null or 1;
+-- [interval 13 month + date'2020-01-01' > date'2021-01-01', (interval 13 month + date'2020-01-01') > date'2021-01-01', interval 1 day + date'2020-01-01' is null or 1]
+-- NULL | 1 | 1
+select interval 1 day + interval 1 month + date'2020-01-31', date'2021-03-01' < interval 1 day + date'2021-03-01', interval(1, 0, 2) + 1 > 1;
+-- [interval 1 day + interval 1 month + date'2020-01-31', date'2021-03-01' < interval 1 day + date'2021-03-01', interval(1, 0, 2) + 1 > 1]
+-- 2020-03-01 | 1 | 1
