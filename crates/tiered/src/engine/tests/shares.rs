@@ -132,9 +132,13 @@ fn balancer_1_the_share_follows_what_is_asked_for() {
     let (bench, budget) = larger_than_memory(true);
     let mut rng = Rng::new(3);
     let begin = bench.share();
-    get_some(&bench, &budget, &mut rng, 12_000);
-    let of_gets = bench.share();
-    assert!(of_gets > begin + 0.03, "{of_gets} from {begin}");
+    // It moves to and fro, because the rows that few gets read say little.
+    let gets = (0..12).map(|_| {
+        get_some(&bench, &budget, &mut rng, 2_000);
+        bench.share()
+    });
+    let of_gets = gets.fold(0.0, f64::max);
+    assert!(of_gets > begin + 0.1, "{of_gets} from {begin}");
     scan_some(&bench, &budget, &mut rng, 2500);
     let of_scans = bench.share();
     assert!(of_scans < 0.02, "{of_scans} from {of_gets}");
