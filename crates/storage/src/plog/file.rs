@@ -31,8 +31,8 @@ use crate::Disk;
 const IDLE_MAX: usize = 2;
 /// On a full disk, a new segment has at least this fraction of the usual bytes.
 const SMALL_SHARE: u64 = 256;
-/// The most memory for a frame's bytes that is kept between frames.
-const SCRATCH_KEPT: usize = 32 << 20;
+/// A larger payload is written apart from its frame's head, so that it is not copied.
+const COPIED_MAX: usize = if cfg!(test) { 2000 } else { 1 << 20 };
 
 /// A segment before the current one.
 #[derive(Clone, Copy)]
@@ -69,6 +69,7 @@ struct PlogState {
     /// Whether a thread makes or removes segments while the writer writes. Only one thread at a
     /// time does so.
     busy: bool,
+    /// Memory for the bytes of frames.
     scratch: Vec<u8>,
     failure: Option<Error>,
 }
@@ -109,6 +110,8 @@ pub struct FilePlog {
     room: Ledger,
     /// The bytes of the segments that recovery needs, for callers that must not wait for a sync.
     redo_bytes: AtomicU64,
+    /// The bytes that a segment of the usual size leaves free ([`Plog::leave_free`]).
+    left_free: AtomicU64,
 }
 
 impl FilePlog {
@@ -221,7 +224,14 @@ impl FilePlog {
         };
         let room = Ledger::new(state.piece());
         let redo_bytes = AtomicU64::new(state.redo_bytes());
-        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, redo_bytes }
+        FilePlog {
+            maker,
+            state: Mutex::new(state),
+            free: Condvar::new(),
+            room,
+            redo_bytes,
+            left_free: AtomicU64::new(0),
+        }
     }
 
     /// Whether an append waits for the segment that is being made.
@@ -278,13 +288,20 @@ impl FilePlog {
         (state, outcome)
     }
 
-    /// Makes a segment of `wanted` bytes. On a full disk it tries a smaller one: of `enough` bytes,
-    /// or the smallest with the room that a caller waits for.
+    /// Makes a segment of `wanted` bytes. On a full disk, or if that would leave too little space
+    /// free, it tries a smaller one: of `enough` bytes, or the smallest with the room that a caller
+    /// waits for.
     fn make_as_fits(&self, header: Header, room: u64, enough: u64, wanted: u64) -> Result<Segment> {
         let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
         let least = if room > 0 { least.next_multiple_of(HEADER_BYTES) } else { enough };
-        let mut made = self.maker.make(header, wanted);
         let mut tried = wanted;
+        let left = self.left_free.load(Ordering::Relaxed);
+        if left > 0 {
+            let free = self.maker.disk.available(&self.maker.settings.dir).unwrap_or(u64::MAX);
+            let leaves = |bytes: &u64| free >= bytes.saturating_add(left);
+            tried = [wanted, enough].into_iter().find(leaves).unwrap_or(least);
+        }
+        let mut made = self.maker.make(header, tried);
         for bytes in [enough, least] {
             let full = |error: &Error| error.kind() == ErrorKind::DiskFull;
             if bytes < tried && made.as_ref().err().is_some_and(full) {
@@ -331,23 +348,30 @@ impl FilePlog {
             crc: crc32c(payload),
             durable: state.durable,
         };
-        let mut scratch = std::mem::take(&mut state.scratch);
-        scratch.clear();
-        scratch.extend_from_slice(&head.encode(&current.header, offset));
-        scratch.extend_from_slice(payload);
-        scratch.resize(frame as usize, 0);
-        let written = if durable && state.durable == state.end {
-            current.file.write_and_sync(offset, &scratch)
-        } else if durable {
-            current.file.write_at(offset, &scratch).and_then(|()| current.file.sync())
+        let head = head.encode(&current.header, offset);
+        let file = &current.file;
+        if payload.len() > COPIED_MAX {
+            file.write_at(offset + FRAME_HEAD_BYTES as u64, payload)?;
+            file.write_at(offset, &head)?;
+            if durable {
+                file.sync()?;
+            }
         } else {
-            current.file.write_at(offset, &scratch)
-        };
-        let segment = current.header.sequence;
-        if scratch.capacity() <= SCRATCH_KEPT {
-            state.scratch = scratch;
+            let scratch = &mut state.scratch;
+            scratch.clear();
+            scratch.extend_from_slice(&head);
+            scratch.extend_from_slice(payload);
+            scratch.resize(frame as usize, 0);
+            if durable && state.durable == state.end {
+                file.write_and_sync(offset, scratch)?;
+            } else {
+                file.write_at(offset, scratch)?;
+                if durable {
+                    file.sync()?;
+                }
+            }
         }
-        written?;
+        let segment = current.header.sequence;
         state.end += frame;
         if durable {
             state.durable = state.end;
@@ -440,6 +464,10 @@ impl Plog for FilePlog {
 
     fn release(&self, room: Room) {
         self.room.release(room.0);
+    }
+
+    fn leave_free(&self, bytes: u64) {
+        self.left_free.store(bytes, Ordering::Relaxed);
     }
 
     fn has_room(&self, payload: u64) -> bool {

@@ -157,6 +157,12 @@ pub trait Plog: Send + Sync {
     /// Whether this many bytes of payload have room without another segment.
     fn has_room(&self, payload: u64) -> bool;
 
+    /// From now on, segments are smaller than usual if they would leave less than this many bytes
+    /// free, as on a full disk.
+    fn leave_free(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Makes the next segment now, unless there is one, so that no append waits for it. For a
     /// background thread.
     ///

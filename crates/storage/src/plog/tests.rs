@@ -345,6 +345,26 @@ fn plog_6_a_full_disk_refuses_room_and_harms_nothing() {
     assert_eq!(run(&disk), (0, 7));
 }
 
+/// Segments leave the space that the caller asks for.
+#[test]
+fn plog_6_segments_are_small_if_more_space_must_stay_free() {
+    for left in [0, 4 * SEGMENT] {
+        let disk = SimDisk::new(1);
+        let plog = open(&disk, 0).unwrap();
+        let before = disk.used();
+        disk.set_capacity(Some(before + 4 * SEGMENT + SEGMENT / 2));
+        plog.leave_free(left);
+        let mut frames = 0;
+        while disk.used() == before {
+            put(&plog, &payload(frames, 500), true).unwrap();
+            frames += 1;
+        }
+        let made = disk.used() - before;
+        assert!(if left == 0 { made == SEGMENT } else { made <= SEGMENT / 2 }, "{left}: {made}");
+        assert_eq!(run(&disk), (0, frames));
+    }
+}
+
 #[test]
 fn plog_6_many_large_rooms_take_no_more_than_their_share() {
     let disk = SimDisk::new(1);

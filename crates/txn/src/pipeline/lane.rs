@@ -3,13 +3,14 @@
 
 use std::sync::atomic::AtomicU64 as Counter;
 
-use rustc_hash::FxHashMap;
 use spillway_base::batch::{WriteBatch, seal_rows};
+use spillway_base::budget::{Budget, Charge};
 use spillway_base::stall::Tally;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineKind, EngineSet, Error, ErrorKind, Result};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
+use super::large::LargeBatches;
 use super::place_queue::{InFrame, PlaceQueue};
 use super::ring::{Ring, RingEntryKind, RingPlace};
 use super::segments::{Newest, Segments};
@@ -20,10 +21,9 @@ use crate::sync::{Mutex, MutexGuard, pause};
 /// payload.
 pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
-/// See [`Lane::frame_bytes`].
-const FRAME_BYTES: usize = 64 << 20;
-/// The largest buffer that is kept for the next frame.
-const SPARE_BYTES: usize = 8 << 20;
+/// The bytes of batches outside the ring that are queued, as a multiple of the ring's
+/// (LARGE-BATCH-1).
+const LARGE_SHARE: usize = 8;
 /// The words that are taken out of the queue before their space is freed for new places.
 const RELEASE_WORDS: u64 = 8 << 10;
 
@@ -34,7 +34,10 @@ pub(super) struct FlushState {
     taken: u64,
     /// Whether a frame was written but not synced.
     unsynced: bool,
+    /// The memory of the last frame, unless it was large.
     spare: Vec<u8>,
+    /// For the large batches of the current frame.
+    memory: Vec<Charge>,
     /// The commits of the current frame whose places an engine wants.
     placed: Vec<InFrame>,
     pub(super) segments: Segments,
@@ -64,9 +67,9 @@ pub(crate) struct Lane {
     pub(super) wanting: EngineSet,
     pub(super) places: PlaceQueue,
     ring: Ring,
-    /// Batches too large for the ring, by their places.
-    large: Mutex<FxHashMap<u64, WriteBatch>>,
-    /// A frame with this many bytes takes no further commit: [`FRAME_BYTES`], except in tests.
+    large: LargeBatches,
+    /// A frame with this many bytes takes no further commit: as many as the ring has, except in
+    /// tests.
     pub(super) frame_bytes: usize,
     flushing: Mutex<FlushState>,
     /// The queue is durable up to this position.
@@ -85,20 +88,27 @@ impl Lane {
         last: Csn,
         segments: Segments,
     ) -> Lane {
+        let ring = Ring::new(ring_words);
         Lane {
             number,
             log,
             plog,
             wanting: EngineSet::EMPTY,
             places: PlaceQueue::default(),
-            ring: Ring::new(ring_words),
-            large: Mutex::default(),
-            frame_bytes: FRAME_BYTES,
+            large: LargeBatches::new(LARGE_SHARE * ring.bytes()),
+            frame_bytes: ring.bytes(),
+            ring,
             flushing: Mutex::new(FlushState { segments, ..FlushState::default() }),
             durable_at: AtomicU64::new(0),
             durable_through: AtomicU64::new(last.0),
             counts: LaneCounts::default(),
         }
+    }
+
+    /// From now on, charges the budget for memory that grows with the load.
+    pub(super) fn charge_to(&mut self, budget: &Budget) {
+        self.places.charge_to(budget);
+        self.large.charge_to(budget);
     }
 
     /// Reserves log space for a batch of this size.
@@ -114,12 +124,18 @@ impl Lane {
         // The room includes that of a stable record, which precedes the commit if it begins a
         // frame.
         let room = self.plog.reserve((batch_bytes + COMMIT_OVERHEAD) as u64)?;
-        Ok(Room { lane: self, room })
+        let is_large = batch_bytes > self.ring.payload_max();
+        let memory = if is_large { self.large.charge(batch_bytes) } else { None };
+        Ok(Room { lane: self, room, memory })
     }
 
     /// Whether a batch of this size has log space without another segment.
     pub(super) fn has_room(&self, batch_bytes: usize) -> bool {
         self.plog.has_room((batch_bytes + COMMIT_OVERHEAD) as u64)
+    }
+
+    pub(super) fn leave_free(&self, bytes: u64) {
+        self.plog.leave_free(bytes);
     }
 
     /// Reserves a place for a batch. The caller must fill or skip it.
@@ -132,12 +148,20 @@ impl Lane {
         (bytes.len() <= self.ring.payload_max()).then_some(bytes)
     }
 
-    pub(super) fn fits(&self, place: RingPlace) -> bool {
-        self.ring.fits(place)
+    /// Whether a batch may be put into its place now. If so, it has its claim of
+    /// [`LargeBatches`].
+    pub(super) fn fits(&self, place: RingPlace, batch: &WriteBatch) -> bool {
+        let claim = || {
+            let is_first = self.ring.head() >= place.at;
+            self.large.claim(batch.as_bytes().len(), is_first)
+        };
+        self.ring.fits(place) && (self.in_ring(batch).is_some() || claim())
     }
 
-    pub(super) fn is_half_full(&self, place: RingPlace) -> bool {
-        self.ring.is_half_full(place)
+    /// Whether the queue is half full, up to a place that was filled with this batch.
+    pub(super) fn is_half_full(&self, place: RingPlace, batch: &WriteBatch) -> bool {
+        let is_large = self.in_ring(batch).is_none();
+        self.ring.is_half_full(place) || is_large && self.large.is_half_full()
     }
 
     pub(super) fn is_nearly_full(&self) -> bool {
@@ -145,28 +169,33 @@ impl Lane {
     }
 
     /// Fills a place that fits.
-    pub(super) fn put(&self, place: RingPlace, csn: Csn, room: LogRoom, batch: &WriteBatch) {
+    pub(super) fn put(&self, place: RingPlace, csn: Csn, mut room: Room<'_>, batch: &WriteBatch) {
+        let log_room = room.take().size();
         match self.in_ring(batch) {
             Some(bytes) => {
                 let kind = (RingEntryKind::Commit, batch.engines());
-                self.ring.put(place, kind, csn, room.size(), bytes);
+                self.ring.put(place, kind, csn, log_room, bytes);
             }
             None => {
-                self.large.lock().insert(place.at, batch.clone());
-                self.ring.put(
-                    place,
-                    (RingEntryKind::Large, batch.engines()),
-                    csn,
-                    room.size(),
-                    b"",
-                );
+                self.large.put(place.at, batch, room.memory.take());
+                let kind = (RingEntryKind::Large, batch.engines());
+                self.ring.put(place, kind, csn, log_room, b"");
             }
         }
     }
 
     /// Leaves a place that fits unused.
-    pub(super) fn skip(&self, place: RingPlace) {
+    pub(super) fn skip(&self, place: RingPlace, batch: &WriteBatch) {
+        if self.in_ring(batch).is_none() {
+            self.large.unclaim(batch.as_bytes().len());
+        }
         self.ring.skip(place);
+    }
+
+    /// The bytes of the queued batches that are too large for the ring.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn large_bytes(&self) -> usize {
+        self.large.bytes()
     }
 
     /// Whether this many words of the queue were taken out.
@@ -259,10 +288,12 @@ impl Lane {
             if gathered.commits > 0 {
                 self.append(state, &frame, gathered, durable && state.taken >= end)?;
             }
+            if frame.capacity() > 2 * self.frame_bytes {
+                frame = Vec::new();
+            }
+            state.memory.clear();
         }
-        if frame.capacity() <= SPARE_BYTES {
-            state.spare = frame;
-        }
+        state.spare = frame;
         Ok(())
     }
 
@@ -294,10 +325,12 @@ impl Lane {
             };
             tries = 0;
             if entry.kind == RingEntryKind::Large {
-                let batch =
-                    self.large.lock().remove(&state.taken).expect("kept before it was queued");
-                put_commit_head(frame, entry.csn, batch.as_bytes().len());
-                frame.extend_from_slice(batch.as_bytes());
+                let (batch, memory) = self.large.take(state.taken);
+                let bytes = batch.as_bytes();
+                frame.reserve_exact(COMMIT_HEAD_BYTES + bytes.len());
+                put_commit_head(frame, entry.csn, bytes.len());
+                frame.extend_from_slice(bytes);
+                state.memory.extend(memory);
             }
             if entry.kind != RingEntryKind::Skip {
                 let at = begin + COMMIT_HEAD_BYTES;
@@ -367,10 +400,12 @@ struct Gathered {
 pub(crate) struct Room<'l> {
     pub(super) lane: &'l Lane,
     room: LogRoom,
+    /// For a batch that is too large for the ring.
+    memory: Option<Charge>,
 }
 
 impl Room<'_> {
-    pub(super) fn take(&mut self) -> LogRoom {
+    fn take(&mut self) -> LogRoom {
         std::mem::take(&mut self.room)
     }
 }

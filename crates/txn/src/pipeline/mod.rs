@@ -96,6 +96,7 @@ mod flusher;
 mod gate;
 mod guard;
 mod lane;
+mod large;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod place_queue;
@@ -299,6 +300,11 @@ impl Pipeline {
         self.lanes[number % self.used].admit(batch_bytes)
     }
 
+    /// Makes the lanes' later segments leave this many bytes free, as far as they can.
+    pub(crate) fn leave_free(&self, bytes: u64) {
+        self.lanes[..self.used].iter().for_each(|lane| lane.leave_free(bytes));
+    }
+
     /// Whether every lane has room for a batch of this size without another segment.
     pub(crate) fn has_room(&self, batch_bytes: usize) -> bool {
         self.lanes[..self.used].iter().all(|lane| lane.has_room(batch_bytes))
@@ -333,7 +339,7 @@ impl Pipeline {
     /// holds it already.
     pub(crate) fn enqueue_held(
         &self,
-        mut room: Room<'_>,
+        room: Room<'_>,
         batch: &WriteBatch,
         terms: Terms<'_, impl Iterator<Item = TableId>>,
         numbered: impl FnOnce(Csn),
@@ -343,14 +349,14 @@ impl Pipeline {
         let place = loop {
             self.health()?;
             let place = lane.reserve(batch);
-            self.make_fit(lane, place)?;
+            self.make_fit(lane, place, batch)?;
             match self.gate.passage() {
                 Passage::Held if !terms.alone => {
-                    lane.skip(place);
+                    lane.skip(place, batch);
                     self.gate.wait();
                 }
                 Passage::Closed => {
-                    lane.skip(place);
+                    lane.skip(place, batch);
                     return Err(closed());
                 }
                 _ => break place,
@@ -358,14 +364,14 @@ impl Pipeline {
         };
         let checked = self.gate.check(terms.touched).and_then(|()| (terms.check)());
         if let Err(refused) = checked {
-            lane.skip(place);
+            lane.skip(place, batch);
             return Err(refused);
         }
         self.gate.note_dropped(terms.dropped);
         let csn = Csn(self.ordered.fetch_add(1, Ordering::SeqCst) + 1);
-        lane.put(place, csn, room.take(), batch);
+        lane.put(place, csn, room, batch);
         numbered(csn);
-        if lane.is_half_full(place) {
+        if lane.is_half_full(place, batch) {
             self.flushers.ask_room(lane.number);
         }
         Ok(csn)
@@ -380,16 +386,16 @@ impl Pipeline {
         Ok(held)
     }
 
-    /// Waits until the ring has room for a place. The thread writes the entries before the place
-    /// itself, if no other thread does. It does not sync them; the threads that wait for durability
-    /// do.
-    fn make_fit(&self, lane: &Lane, place: RingPlace) -> Result<()> {
-        if lane.fits(place) {
+    /// Waits until the queue has room for a place and its batch. The thread writes the entries
+    /// before the place itself, if no other thread does. It does not sync them; the threads that
+    /// wait for durability do.
+    fn make_fit(&self, lane: &Lane, place: RingPlace, batch: &WriteBatch) -> Result<()> {
+        if lane.fits(place, batch) {
             return Ok(());
         }
         lane.counts.full.during(Cause::Log, &Clock::system(), || {
             let mut tries = 0;
-            while !lane.fits(place) {
+            while !lane.fits(place, batch) {
                 // A thread that returns here leaves its place unfilled, and no flush can pass that
                 // place. It returns only if the log has failed, so no flush will.
                 self.health()?;

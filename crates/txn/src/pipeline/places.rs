@@ -116,7 +116,7 @@ impl Pipeline {
         engines.iter().for_each(|engine| wanting.insert(engine.kind()));
         for lane in &mut self.lanes {
             lane.wanting = wanting;
-            lane.places.charge_to(budget);
+            lane.charge_to(budget);
         }
         let last = self.snapshots.stable_csn();
         engines.iter().for_each(|engine| engine.place_commits(&[], last));

@@ -220,7 +220,6 @@ impl Ring {
     }
 
     /// The position up to which entries were taken out and released.
-    #[cfg(all(test, not(loom)))]
     pub(super) fn head(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }

@@ -4,7 +4,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use spillway_base::batch::Op;
+use spillway_base::budget::{Budget, Use};
 use spillway_base::lock::Condvar;
+use spillway_base::rng::Rng;
 use spillway_base::{EngineKind, EngineSet};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
@@ -316,6 +318,91 @@ fn a_batch_past_the_limit_is_refused_and_frames_stay_within_theirs() {
     assert!((4000..=5000).contains(&largest), "{largest}");
 }
 
+/// A pipeline whose batches of more than 4 KiB are outside its ring of 16 KiB.
+fn charged_pipeline() -> (Pipeline, Arc<Log>, Budget) {
+    let (mut pipeline, logs) = pipeline(1, Vec::new());
+    let budget = Budget::new(1 << 30);
+    pipeline.lanes[0].charge_to(&budget);
+    (pipeline, logs[0].clone(), budget)
+}
+
+/// Orders and installs a commit that no thread waits for.
+fn commit_relaxed(pipeline: &Pipeline, batch: &WriteBatch) {
+    let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+    let terms = Terms::new([table(1)].into_iter(), &[]);
+    let csn = pipeline.enqueue(room, batch, terms, |_| ()).unwrap();
+    pipeline.installed(csn);
+}
+
+/// LARGE-BATCH-1, LARGE-BATCH-2.
+#[test]
+fn large_batches_that_nothing_waits_for_are_bounded_and_charged() {
+    let (pipeline, log, budget) = charged_pipeline();
+    let queued = || pipeline.lanes[0].large_bytes();
+    let (mut written, limit) = (0, 8 * (16 << 10));
+    for number in 0..60 {
+        let batch = batch(&vec![number; 10_000]);
+        commit_relaxed(&pipeline, &batch);
+        written += batch.as_bytes().len();
+        assert!(queued() <= limit && queued() > 0, "{} bytes", queued());
+        assert_eq!(budget.used_for(Use::Transactions), 2 * queued());
+    }
+    let used = log.state.lock().used as usize;
+    assert!(written - used <= limit, "{used} of {written} bytes are in the log");
+    commit_relaxed(&pipeline, &batch(&vec![1; 2 * limit]));
+    assert!(queued() > 2 * limit, "a batch past the limit is queued alone");
+    commit_relaxed(&pipeline, &batch(&[2; 5000]));
+    assert!(queued() < 6000, "{} bytes", queued());
+    pipeline.flush().unwrap();
+    assert_eq!((queued(), budget.used_for(Use::Transactions)), (0, 0));
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn(62));
+}
+
+/// LARGE-BATCH-1: a commit that is refused gives its claim back.
+#[test]
+fn a_large_batch_that_is_refused_leaves_its_room_to_others() {
+    let (pipeline, _, budget) = charged_pipeline();
+    let small = batch(b"v");
+    let room = pipeline.admit(small.as_bytes().len()).unwrap();
+    let dropped = [table(1)];
+    let terms = Terms::new([table(1)].into_iter(), &dropped);
+    let csn = pipeline.enqueue(room, &small, terms, |_| ()).unwrap();
+    pipeline.installed(csn);
+    for _ in 0..30 {
+        let batch = batch(&[1; 100_000]);
+        let room = pipeline.admit(batch.as_bytes().len()).unwrap();
+        let terms = Terms::new([table(1)].into_iter(), &[]);
+        let refused = pipeline.enqueue(room, &batch, terms, |_| ()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotFound);
+        assert_eq!(pipeline.lanes[0].large_bytes(), 0);
+        assert_eq!(budget.used_for(Use::Transactions), 0);
+    }
+}
+
+/// LARGE-BATCH-1, beside other threads: none waits for a later place.
+#[test]
+fn threads_commit_large_and_small_batches_together() {
+    let (pipeline, _, budget) = charged_pipeline();
+    let pipeline = Arc::new(pipeline);
+    let commit = |seed: u64| {
+        let pipeline = pipeline.clone();
+        let run = move || {
+            let mut rng = Rng::new(seed);
+            for _ in 0..300 {
+                let bytes = if rng.chance(1, 2) { 300_000 } else { 6000 };
+                commit_relaxed(&pipeline, &batch(&vec![1; rng.below(bytes) as usize]));
+            }
+        };
+        spillway_base::thread::spawn("commits", run).unwrap()
+    };
+    let threads: Vec<_> = (0..6).map(commit).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    pipeline.flush().unwrap();
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn(1800));
+    assert_eq!(pipeline.lanes[0].large_bytes(), 0);
+    assert_eq!(budget.used_for(Use::Transactions), 0);
+}
+
 #[test]
 fn a_write_to_a_table_that_was_dropped_first_is_refused() {
     let (pipeline, log) = new();
@@ -551,7 +638,7 @@ fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
     let pipeline = Arc::new(pipeline);
     let before = pipeline.lanes[1].reserve(&batch(b"v"));
-    pipeline.lanes[1].skip(before);
+    pipeline.lanes[1].skip(before, &batch(b"v"));
     let _never_filled = pipeline.lanes[1].reserve(&batch(b"v"));
     let (tell, told) = mpsc::channel();
     let flusher = pipeline.clone();
@@ -577,7 +664,7 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
     pipeline.installed(first);
     pipeline.wait(first).unwrap();
     let late = batch(b"late");
-    let mut room = pipeline.admit(late.as_bytes().len()).unwrap();
+    let room = pipeline.admit(late.as_bytes().len()).unwrap();
     let place = pipeline.lanes[0].reserve(&late);
     assert_eq!(pipeline.gate.passage(), Passage::Open);
     let (tell, told) = mpsc::channel();
@@ -591,7 +678,7 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
         std::thread::yield_now();
     }
     let csn = Csn(pipeline.ordered.fetch_add(1, Ordering::SeqCst) + 1);
-    pipeline.lanes[0].put(place, csn, room.take(), &late);
+    pipeline.lanes[0].put(place, csn, room, &late);
     told.recv_timeout(HANG).expect("close returns").unwrap();
     assert_eq!(pipeline.durable(), csn);
     let state = log.state.lock();
