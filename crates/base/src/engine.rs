@@ -500,11 +500,19 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Whether the engine's devices have the space for the commits that its files lack, and for a
-    /// commit of `bytes` more. Without this space, the commit would take memory that the engine
-    /// cannot free.
-    fn flush_space(&self, bytes: u64) -> FlushSpace {
+    /// Bytes that the engine has yet to write to its files, for the commits that they lack, and for
+    /// a commit of `bytes` more. The log's care asks from time to time, so that the engine notices
+    /// in time that its devices get full.
+    fn unwritten_bytes(&self, bytes: u64) -> u64 {
         let _ = bytes;
+        0
+    }
+
+    /// Whether the engine's devices have the space for the commits that its files lack, for a
+    /// commit of `bytes` more, and for `others` bytes that the log and other engines will take.
+    /// Without this space, the engine could not free the memory of the commit, or the log.
+    fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
+        let _ = (bytes, others);
         FlushSpace::Enough
     }
 

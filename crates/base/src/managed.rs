@@ -10,10 +10,45 @@
 //! - **MANAGED-2 (persist).** Once [`ManagedEngine::persist_all`] has returned, every commit that
 //!   was stable at the call is persistent ([`crate::engine`], E6).
 //! - **MANAGED-3 (close).** Once [`ManagedEngine::close`] has returned, no work on the engine's
-//!   files is in progress, and none begins. Rows in memory can still be read.
+//!   files is in progress, and none begins. Rows in memory can still be read. A read that needs the
+//!   files returns what they had at the close, or [`ErrorKind::Closed`].
+
+use std::sync::Arc;
 
 use crate::engine::Engine;
-use crate::{Result, TableId};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::{Error, ErrorKind, Result, TableId};
+
+/// Whether an engine was closed. Clones share it.
+///
+/// After a close, another opening may use the space of old files again. A later read of such a file
+/// finds bytes of other data, which looks like damage.
+#[derive(Clone, Default, Debug)]
+pub struct ClosedFlag(Arc<AtomicBool>);
+
+impl ClosedFlag {
+    /// Notes that the engine is closed. The database releases its folder only afterwards.
+    pub fn close(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the engine was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// The error that a read of a file reports if it failed with `error`: [`ErrorKind::Closed`]
+    /// after a close (MANAGED-3).
+    #[cold]
+    #[must_use]
+    pub fn of_read(&self, error: Error) -> Error {
+        if error.kind() == ErrorKind::WouldBlock || !self.is_closed() {
+            return error;
+        }
+        Error::with_source(ErrorKind::Closed, "the database has been closed", error)
+    }
+}
 
 /// The approximate size of a table, known without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -30,6 +30,17 @@ const LONG: usize = 16;
 /// finds every place that is there from the beginning of the call to its end, unless log compaction
 /// runs meanwhile. It may also find places that other threads remove.
 pub(crate) fn each_place(store: &Store, table: &Table, found: &mut dyn FnMut(u64, Place)) {
+    each_place_and_pause(store, table, found, &mut || {});
+}
+
+/// As [`each_place`]. Also calls `pause` again and again, while the thread is not pinned: it may
+/// wait for memory that other threads free.
+pub(crate) fn each_place_and_pause(
+    store: &Store,
+    table: &Table,
+    found: &mut dyn FnMut(u64, Place),
+    pause: &mut dyn FnMut(),
+) {
     const UNDER_ONE_PIN: u64 = 4096;
     let end = table.rows.end();
     for begin in (0..end).step_by(UNDER_ONE_PIN as usize) {
@@ -50,6 +61,8 @@ pub(crate) fn each_place(store: &Store, table: &Table, found: &mut dyn FnMut(u64
                 }
             }
         }
+        drop(pin);
+        pause();
     }
 }
 

@@ -34,6 +34,11 @@ use crate::stream::{Blocks, Position, Writer};
 /// fill many.
 const BLOCK_BYTES: usize = if cfg!(debug_assertions) { 96 } else { 64 << 10 };
 
+/// The file has at most this many bytes for each byte of the index in memory, where a leaf takes
+/// more than the key's record here. The small blocks of debug builds repeat many keys, of up to a
+/// hundred bytes or so.
+pub(crate) const BYTES_PER_MEMORY_BYTE: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+
 /// A key block also ends once its keys have this many bytes in total. A load holds them all in
 /// memory, and keys with a long common prefix take little of the payload.
 const BLOCK_KEY_BYTES: usize = 16 * BLOCK_BYTES;
@@ -201,6 +206,12 @@ impl IndexReader {
     /// A corruption error that names the file.
     pub(crate) fn damaged(&self, what: &str) -> Error {
         Error::corruption(format!("{}: {what}", self.path))
+    }
+
+    /// About the length of the file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let entry = |block: &BlockEntry| (block.bytes + block.first.len() + 32) as u64;
+        self.blocks.iter().map(entry).sum()
     }
 
     pub(crate) fn first_key(&self, block: usize) -> &[u8] {

@@ -32,6 +32,7 @@ use spillway_base::batch::RowRecord;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::engine::Access;
 use spillway_base::lock::Mutex;
+use spillway_base::managed::ClosedFlag;
 use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
 use spillway_storage::File;
@@ -82,6 +83,7 @@ impl HeldRecords {
 pub(crate) struct LogReads {
     segments: Arc<Segments>,
     budget: Budget,
+    closed: ClosedFlag,
     held: Mutex<HeldRecords>,
     /// The number of held records. If it is 0, readers do not take the lock.
     count: AtomicUsize,
@@ -92,10 +94,11 @@ pub(crate) struct LogReads {
 }
 
 impl LogReads {
-    pub(crate) fn new(segments: &Arc<Segments>, budget: &Budget) -> LogReads {
+    pub(crate) fn new(segments: &Arc<Segments>, budget: &Budget, closed: ClosedFlag) -> LogReads {
         LogReads {
             segments: segments.clone(),
             budget: budget.clone(),
+            closed,
             held: Mutex::default(),
             count: AtomicUsize::new(0),
             read: AtomicU64::new(0),
@@ -122,15 +125,17 @@ impl LogReads {
             return Err(would_block());
         }
         let mut buffer = Vec::new();
-        let record = self
-            .segments
-            .read(place, access == Access::Blocking, &mut buffer)?
-            .ok_or_else(would_block)?;
-        let bytes = self.value_of(row, place, &record)?;
-        value.clear();
-        value.extend_from_slice(bytes);
+        let mut read = || -> Result<Csn> {
+            let record = self.segments.read(place, access == Access::Blocking, &mut buffer)?;
+            let record = record.ok_or_else(would_block)?;
+            let bytes = self.value_of(row, place, &record)?;
+            value.clear();
+            value.extend_from_slice(bytes);
+            Ok(record.csn)
+        };
+        let csn = read().map_err(|error| self.closed.of_read(error))?;
         self.read.fetch_add(1, Ordering::Relaxed);
-        Ok(record.csn)
+        Ok(csn)
     }
 
     /// Copies the value of a held record (LOG-ROW-2).

@@ -33,7 +33,7 @@ use crate::version::Word;
 
 /// Entries of a page of 4 KiB, which a checkpoint writes as a whole.
 pub(crate) const PAGE_ENTRIES: u64 = 512;
-const PAGE_BYTES: usize = PAGE_ENTRIES as usize * 8;
+pub(crate) const PAGE_BYTES: usize = PAGE_ENTRIES as usize * 8;
 #[cfg(not(loom))]
 const PARTITION_BITS: u32 = 20;
 /// Loom's atomics cannot be zeroed memory, so a model constructs all entries of its one partition.

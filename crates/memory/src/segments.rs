@@ -512,8 +512,12 @@ impl Segments {
     /// The file of a record, and the number of bytes to read.
     pub(crate) fn file_and_len(&self, place: Place) -> Result<(Arc<dyn File>, usize)> {
         let file = self.file(place.handle)?;
+        let end = file.len()?;
+        if end <= place.offset.into() {
+            return Err(self.at(place, &Error::corruption(format!("the file ends at byte {end}"))));
+        }
         // The class's size may exceed the record's, and the record may be the last of its file.
-        let behind = file.len()?.saturating_sub(u64::from(place.offset));
+        let behind = end - u64::from(place.offset);
         Ok((file, class_bytes(place.class).min(behind) as usize))
     }
 

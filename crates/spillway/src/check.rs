@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spillway_base::{Error, Result};
-use spillway_storage::plog::{KeptFiles, lanes_in, read_log};
+use spillway_base::{Csn, Error, Result};
+use spillway_storage::plog::{KeptFiles, LogReader, lanes_in, read_log};
 use spillway_storage::{Disk, RealDisk};
 
 use crate::folders::{data_dir, memory_dir};
@@ -77,13 +77,28 @@ pub fn check_on(
     report.memory_rows = memory.rows;
     report.data_bytes += memory.bytes;
     report.findings.extend(memory.findings);
+    // The last commit that the log has, or states to be durable.
+    let mut last = Csn::ZERO;
     for lane in lanes_in(&**disk, &log)? {
         let read = read_log(&**disk, &log, lane, &mut |_, _, payload| {
             report.log_frames += 1;
             report.log_bytes += payload.len() as u64;
-            spillway_txn::check_frame(payload)
+            last = last.max(spillway_txn::check_frame(payload)?);
+            Ok(())
         });
         report.findings.extend(read.err());
+        if let Ok(reader) = LogReader::open(&**disk, &log, lane) {
+            last = reader.fences().map(|(_, fence)| Csn(fence)).fold(last, Csn::max);
+        }
+    }
+    let recorded = verified.newest.max(memory.newest);
+    // An opening refuses such a log, too (E7).
+    if report.findings.is_empty() && last < recorded {
+        let text = format!(
+            "{}: the log ends at commit {last}, and the engines' files record commit {recorded}",
+            log.display()
+        );
+        report.findings.push(Error::corruption(text));
     }
     Ok(report)
 }

@@ -526,7 +526,8 @@ impl Database {
     }
 
     /// Makes all commits durable, stops the background work and releases the folder. Later commits
-    /// fail with [`crate::ErrorKind::Closed`].
+    /// fail with [`crate::ErrorKind::Closed`]. So do later reads that need a file which another
+    /// opening of the folder has changed or removed; all others return what was there at the close.
     ///
     /// # Errors
     /// The failure that prevented a clean close. No acknowledged commit is lost.
@@ -597,9 +598,6 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
     if !settings.has(Mechanism::SmallBlocks) {
         defaults.hot_block_bytes = TieredSettings::BLOCK_BYTES;
     }
-    if settings.has(Mechanism::HotSplits) {
-        defaults.write_cores = settings.cores;
-    }
     TieredSettings {
         slot_bytes: settings.slot_bytes,
         even_level0: settings.has(Mechanism::EvenLevel0),
@@ -609,11 +607,9 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
         gaps: settings.has(Mechanism::Gaps),
         block_nodes: settings.has(Mechanism::BlockNodes),
         simd: settings.has(Mechanism::Simd),
-        warm_tables: settings.has(Mechanism::WarmTables),
         overlapped_compactions: settings.has(Mechanism::OverlappedCompactions),
         adaptive_share: settings.has(Mechanism::AdaptiveShare),
         recall: settings.has(Mechanism::Recall),
-        straight_flush: settings.has(Mechanism::StraightFlush),
         large_pages: settings.has(Mechanism::LargePages),
         part_reads: settings.has(Mechanism::PartReads),
         range_filters: settings.has(Mechanism::RangeFilters),

@@ -27,8 +27,6 @@ pub enum Mechanism {
     DeletionCompactions,
     /// Merges extents of Level2 that are mostly dead.
     SelfMajors,
-    /// Flushes a memtable directly to Level1 if few keys of Level1 lie among its keys.
-    StraightFlush,
     /// Lets compactions reuse the slices and blocks that they need not change.
     Reuse,
     /// Pauses compactions while the debt is small, so that they do not disturb other work.
@@ -37,9 +35,6 @@ pub enum Mechanism {
     Temperature,
     /// Lets scans skip ranges of deleted keys that an earlier scan has found empty.
     Gaps,
-    /// Splits a table that is written more than others into sub-tables, until there is work for all
-    /// cores.
-    HotSplits,
     /// Caches often-read rows in a cache of their own, beside the cache of blocks.
     RowCache,
     /// Adapts the row cache's share of memory to the worth of its rows. Without it, the share is
@@ -93,9 +88,6 @@ pub enum Mechanism {
     BlockNodes,
     /// Searches the nodes over a block's keys (`BlockNodes`) with vector instructions.
     Simd,
-    /// Puts the block index and the filters of an extent into the cache when a memtable flush or
-    /// compaction writes the extent, before readers need them.
-    WarmTables,
     /// Lets memtable flushes and compactions read ahead, and write in the background, while they
     /// merge.
     OverlappedCompactions,
@@ -103,19 +95,17 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All mechanisms.
-    pub const ALL: [Mechanism; 36] = [
+    pub const ALL: [Mechanism; 33] = [
         Mechanism::Throttle,
         Mechanism::LargeLevel0,
         Mechanism::EvenLevel0,
         Mechanism::IntraLevel0,
         Mechanism::DeletionCompactions,
         Mechanism::SelfMajors,
-        Mechanism::StraightFlush,
         Mechanism::Reuse,
         Mechanism::Pacing,
         Mechanism::Temperature,
         Mechanism::Gaps,
-        Mechanism::HotSplits,
         Mechanism::RowCache,
         Mechanism::AdaptiveShare,
         Mechanism::Recall,
@@ -138,7 +128,6 @@ impl Mechanism {
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
-        Mechanism::WarmTables,
         Mechanism::OverlappedCompactions,
     ];
 
@@ -152,12 +141,10 @@ impl Mechanism {
             Mechanism::IntraLevel0 => "intra-level0",
             Mechanism::DeletionCompactions => "deletion-compactions",
             Mechanism::SelfMajors => "self-majors",
-            Mechanism::StraightFlush => "straight-flush",
             Mechanism::Reuse => "reuse",
             Mechanism::Pacing => "pacing",
             Mechanism::Temperature => "temperature",
             Mechanism::Gaps => "gaps",
-            Mechanism::HotSplits => "hot-splits",
             Mechanism::RowCache => "row-cache",
             Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::Recall => "recall",
@@ -180,7 +167,6 @@ impl Mechanism {
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
-            Mechanism::WarmTables => "warm-tables",
             Mechanism::OverlappedCompactions => "overlapped-compactions",
         }
     }

@@ -1,3 +1,4 @@
+mod closed_reads;
 mod full_disk;
 mod histories;
 mod kept_segments;

@@ -27,10 +27,9 @@
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!
-//! The first group also has `temperature` (reads of extents), `write_load` (flushes of a
-//! sub-table), and `deferred_free`, which frees old views. The third group also has `settings`,
-//! `inspect`, which describes a database, and `verify`, which checks a closed folder. Epochs and
-//! page pools are in `spillway_reclaim`.
+//! The first group also has `temperature` (reads of extents), and `deferred_free`, which frees old
+//! views. The third group also has `settings`, `inspect`, which describes a database, and `verify`,
+//! which checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
 
 mod block;
 mod block_search;
@@ -62,7 +61,6 @@ mod temperature;
 mod tombstone_skip;
 mod verify;
 mod view;
-mod write_load;
 
 /// Compactions that run on another machine.
 pub mod offload {

@@ -66,9 +66,6 @@ pub struct TieredSettings {
     /// The largest number of sub-tables, of all tables; each has a memtable. A table has one at
     /// least.
     pub subtables_max: usize,
-    /// Cores over which the flushes and compactions of a much written table are spread, by
-    /// splitting it.
-    pub write_cores: usize,
     /// Sub-levels of Level0 from which on intra-Level0 compactions merge some.
     pub level0_target: usize,
     /// Bytes that Level0 of a table may hold even if little is below it.
@@ -109,9 +106,6 @@ pub struct TieredSettings {
     /// Time without writes to a sub-table after which its data above Level2 is compressed as Level2
     /// is.
     pub settle_after: Duration,
-    /// Whether a memtable that shares keys with little of Level1 is merged with Level1 directly, if
-    /// nothing is behind.
-    pub straight_flush: bool,
     /// Whether reads of extents are counted, so that compactions push cold data down and hot data
     /// moves to faster devices (X-Engine, appendix C).
     pub temperature: bool,
@@ -124,9 +118,6 @@ pub struct TieredSettings {
     pub block_nodes: bool,
     /// Whether those nodes are searched by vector instructions.
     pub simd: bool,
-    /// Whether the block index and the filters of an extent enter the cache when a flush or
-    /// compaction writes the extent.
-    pub warm_tables: bool,
     /// Whether flushes and compactions read ahead and write behind while they merge (X-Engine,
     /// section 3.3.2).
     pub overlapped_compactions: bool,
@@ -170,7 +161,6 @@ impl TieredSettings {
             memtable_bytes,
             subtable_bytes: (32 * memtable_bytes as u64).max(1 << 30),
             subtables_max: (memtables_bytes / (4 << 20)).clamp(1, 1024),
-            write_cores: 1,
             cache_bytes: bytes,
             cache_bytes_min: bytes / 8,
             row_cache_share: 0.25,
@@ -196,11 +186,9 @@ impl TieredSettings {
             even_level0: true,
             paced_compaction: true,
             data_reuse: true,
-            straight_flush: true,
             gaps: true,
             block_nodes: true,
             simd: true,
-            warm_tables: true,
             overlapped_compactions: true,
             tiers: Vec::new(),
             hot_block_bytes: HOT_BLOCK_BYTES,
@@ -315,7 +303,7 @@ impl TieredSettings {
         })
     }
 
-    /// After this many flushed bytes, past writes to a sub-table weigh half as much.
+    /// After this many flushed bytes, past reads of an extent weigh half as much.
     pub(crate) fn half_life(&self) -> u64 {
         4 * self.memtables_bytes as u64
     }

@@ -18,7 +18,6 @@ use crate::picker::{Conflicts, Pick};
 use crate::ranges::RangeTombstones;
 use crate::tombstone_skip::TombstoneSkip;
 use crate::view::{Immutable, View};
-use crate::write_load::WriteLoad;
 
 /// The key ranges of a sub-table that compactions hold.
 #[derive(Default)]
@@ -77,8 +76,6 @@ pub(crate) struct SubTable {
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Vec<Quarantine>>,
-    /// Its recent flushes.
-    pub(crate) write_load: WriteLoad,
     /// Ranges without rows.
     pub(crate) gaps: TombstoneSkip,
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active
@@ -129,7 +126,6 @@ impl SubTable {
             work: Mutex::new(HeldKeys::default()),
             flushing: AtomicBool::new(false),
             quarantine: Mutex::new(Vec::new()),
-            write_load: WriteLoad::default(),
             gaps,
             rests_since: AtomicU64::new(clock::now().as_nanos() as u64),
             rested_at: AtomicU64::new(0),
@@ -417,20 +413,11 @@ impl SubTable {
                 accounts,
             )
         };
-        let mut halves =
-            [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)];
-        [halves[0].write_load, halves[1].write_load] = self.write_load.halves(key);
-        halves
+        [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)]
     }
 
     /// The sub-table that replaces this one and the next. Both are closed.
-    pub(crate) fn joined(
-        &self,
-        next: &SubTable,
-        installed: Csn,
-        half_life: u64,
-        accounts: &Accounts,
-    ) -> SubTable {
+    pub(crate) fn joined(&self, next: &SubTable, installed: Csn, accounts: &Accounts) -> SubTable {
         let mut immutables: Vec<Immutable> = Vec::new();
         let (one, other) = (self.view(), next.view());
         immutables.extend(self.last(installed));
@@ -458,9 +445,7 @@ impl SubTable {
         let flushed = self.flushed().min(next.flushed());
         let bounds = (self.start.clone(), next.end.clone());
         let gaps = self.gaps.anew();
-        let joined =
-            SubTable::with(self.table, bounds, flushed, immutables, levels, gaps, accounts);
-        SubTable { write_load: self.write_load.joined(&next.write_load, half_life), ..joined }
+        SubTable::with(self.table, bounds, flushed, immutables, levels, gaps, accounts)
     }
 
     /// Closes it to writers: other sub-tables will replace it. The view stays as it is. A writer

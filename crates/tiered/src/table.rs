@@ -26,6 +26,22 @@ impl Deref for Table {
     }
 }
 
+/// The rewrite of a table's values, and the commit that introduced it, if there is one (E11).
+#[derive(Clone, Default)]
+pub(crate) struct TableRewrite(Option<(Csn, Arc<dyn Rewrite>)>);
+
+impl TableRewrite {
+    /// The rewrite.
+    pub(crate) fn get(&self) -> Option<&dyn Rewrite> {
+        self.0.as_ref().map(|(_, rewrite)| &**rewrite)
+    }
+
+    /// The commit that introduced it.
+    pub(crate) fn since(&self) -> Option<Csn> {
+        self.0.as_ref().map(|(since, _)| *since)
+    }
+}
+
 /// A table of the engine.
 pub(crate) struct Table {
     pub(crate) id: TableId,
@@ -36,7 +52,7 @@ pub(crate) struct Table {
     /// Whether the manifest has recorded that it was dropped.
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
-    rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
+    rewriting: Mutex<TableRewrite>,
     refusal: Mutex<Option<String>>,
 }
 
@@ -86,13 +102,13 @@ impl Table {
 
     /// Sets the rewrite of its values, which applies once the commit `since` is stable (E11).
     pub(crate) fn set_rewrite(&self, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
-        *self.rewriting.lock() = rewrite.map(|rewrite| (since, rewrite));
+        *self.rewriting.lock() = TableRewrite(rewrite.map(|rewrite| (since, rewrite)));
     }
 
     /// The rewrite of its values for work that begins now.
-    pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
-        let rewriting = self.rewriting.lock();
-        rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
+    pub(crate) fn rewrite(&self, stable: Csn) -> TableRewrite {
+        let TableRewrite(rewriting) = self.rewriting.lock().clone();
+        TableRewrite(rewriting.filter(|(since, _)| *since <= stable))
     }
 
     /// Records the last merge that was refused, and the reason.

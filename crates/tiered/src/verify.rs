@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::engine::Access;
-use spillway_base::{Error, Result, TableId};
+use spillway_base::{Csn, Error, Result, TableId};
 use spillway_storage::Disk;
 
 use crate::block::dictionary_of;
@@ -38,6 +38,8 @@ pub struct VerifyReport {
     pub versions: u64,
     /// Bytes read.
     pub bytes: u64,
+    /// The largest CSN that the manifest records ([`spillway_base::engine`], E7).
+    pub newest: Csn,
     /// The findings; empty if the folder is sound.
     pub findings: Vec<Finding>,
 }
@@ -61,6 +63,7 @@ pub fn verify(
             return Ok(report);
         }
     };
+    report.newest = state.newest();
     let budget = Budget::new(usize::MAX);
     let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
     let all = || state.tables.values().flat_map(|table| table.extents.values());

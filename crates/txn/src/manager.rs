@@ -283,8 +283,9 @@ impl TransactionManager {
             shared.reserve.met_full_disk();
         }
         // The commit that dropped a table may itself have found room.
-        let seeks = shared.reserve.has_hope(shared.clock.now())
-            && (shared.reserve.is_full() || shared.reserve.lacks_room());
+        let lacks = || shared.reserve.lacks_room() || shared.needs_segments_space();
+        let seeks =
+            shared.reserve.has_hope(shared.clock.now()) && (shared.reserve.is_full() || lacks());
         if seeks {
             shared.seek_space();
             // An engine may need a little space to free what a commit has released.
@@ -299,6 +300,7 @@ impl TransactionManager {
         // This comes after the cut, which may have left a file to reuse. A full disk is no error
         // here: a commit that finds no room reports that itself. The log does not take the space
         // that an engine was given, or will need (RESERVE-7).
+        shared.look_at_space();
         let takes_none = meets_full_disk || shared.needs_segments_space();
         let prepared = if takes_none { Ok(()) } else { shared.pipeline.prepare() };
         let prepared = match prepared {

@@ -116,13 +116,20 @@ pub(crate) fn note_in(frame: &[u8]) -> Option<Note> {
 }
 
 /// Checks that a frame's payload consists of valid records, and that each row record in a batch has
-/// its commit's CSN.
+/// its commit's CSN. Returns the last commit that the frame has, or states to be durable.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
-pub fn check_frame(payload: &[u8]) -> Result<()> {
-    read_frame(payload, &mut |record| match record {
-        Record::Commit(csn, batch) => placed_ops(batch).try_for_each(|placed| {
+pub fn check_frame(payload: &[u8]) -> Result<Csn> {
+    let mut last = Csn::ZERO;
+    read_frame(payload, &mut |record| {
+        let (csn, batch) = match record {
+            Record::Commit(csn, batch) => (csn, batch),
+            Record::Note(note) => (note.persisted, &[][..]),
+            Record::Stable(csn) => (csn, &[][..]),
+        };
+        last = last.max(csn);
+        placed_ops(batch).try_for_each(|placed| {
             let PlacedOp { op, offset, .. } = placed?;
             if !is_row_record(&op) {
                 return Ok(());
@@ -133,9 +140,9 @@ pub fn check_frame(payload: &[u8]) -> Result<()> {
                 return Err(Error::corruption(text));
             }
             Ok(())
-        }),
-        Record::Note(_) | Record::Stable(_) => Ok(()),
-    })
+        })
+    })?;
+    Ok(last)
 }
 
 /// Visits the operations of all commits in a frame of a lane's log, each with its commit's CSN.

@@ -34,8 +34,9 @@
 //! - **RESERVE-7 (room for flushes).** The log refuses a commit that an engine would not have the
 //!   space to write to its own files, after all that it has yet to write, as the disk is full for
 //!   this commit. Commits that free space are accepted. So memtables can be flushed on a full disk,
-//!   and the reserve is left for the work that frees more. The log makes no whole segment in the
-//!   space that the engines need.
+//!   checkpoints can be written, and the reserve is left for the work that frees more. The log
+//!   makes no whole segment in the space that the engines need, but small ones for commits that
+//!   free space.
 //!
 //! # Format
 //!

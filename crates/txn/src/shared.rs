@@ -49,6 +49,8 @@ pub(crate) fn is_full<T>(outcome: &Result<T>) -> bool {
 
 /// The bytes for which there must be room before a transaction locks its first row.
 const ROOM_BYTES: usize = 64 << 10;
+/// A larger batch asks the engines for space even if much is free.
+const LARGE_BATCH: usize = 32 << 20;
 
 pub(crate) struct Shared {
     pub(crate) settings: ManagerSettings,
@@ -202,8 +204,9 @@ impl Shared {
     ) -> Result<Admission<'_>> {
         let durability = options.durability.unwrap_or(self.settings.durability);
         self.check_open()?;
-        let is_short =
-            self.engines.in_set(batch.engines()).any(|engine| engine.is_short_of_space());
+        // Engines notice in time that space gets short if no single batch is large.
+        let is_short = batch.as_bytes().len() > LARGE_BATCH
+            || self.engines.iter().any(|engine| engine.is_short_of_space());
         if !is_short && !self.reserve.is_full() {
             let admitted = self.admit_at_once(batch, durability);
             if !is_full(&admitted) {
@@ -224,6 +227,7 @@ impl Shared {
         frees: Frees,
     ) -> Result<Admission<'_>> {
         let started = self.clock.now();
+        self.leave_engines_space(batch);
         loop {
             let mut outcome = Err(self.reserve.refusal());
             // The reserve is not made whole while an engine still needs space that it was given in
@@ -264,19 +268,31 @@ impl Shared {
         }
     }
 
-    /// The space that the engines of a batch have to write it to their files later.
+    /// The space that the engines of a batch have to write it to their files later, and that others
+    /// have for what they must still write.
     fn flush_space(&self, batch: &WriteBatch) -> FlushSpace {
-        // A new segment of the log must leave the space for the engines.
-        let is_small = self.pipeline.has_room(batch.as_bytes().len()) || self.reserve.lacks_room();
-        let log = if is_small { 0 } else { self.reserve.segment_bytes() };
-        let engines = self.engines.in_set(batch.engines());
-        let bytes_of = |engine: &Arc<dyn Engine>| log + batch.bytes_of(engine.kind()) as u64;
-        let lacks = engines
-            .map(|engine| engine.flush_space(bytes_of(engine)))
-            .filter(|space| *space != FlushSpace::Enough);
+        // A new segment of the log must leave the space for the engines. While space is short, it
+        // is a small one (`leave_engines_space`).
+        let bytes = batch.as_bytes().len();
+        let segment = if self.pipeline.has_room(bytes) { 0 } else { bytes as u64 };
+        let engines = self.engines.iter().filter(|engine| {
+            let is_written = batch.engines().contains(engine.kind());
+            is_written || engine.is_short_of_space() && engine.unwritten_bytes(0) > 0
+        });
+        let lacks = engines.map(|engine| {
+            let batch_bytes = batch.bytes_of(engine.kind()) as u64;
+            engine.flush_space(batch_bytes, segment + self.unwritten_beside(engine))
+        });
         lacks
+            .filter(|space| *space != FlushSpace::Enough)
             .reduce(|one, other| if one == other { one } else { FlushSpace::Lacking })
             .unwrap_or(FlushSpace::Enough)
+    }
+
+    /// The bytes that other engines have yet to write, perhaps to the same device.
+    fn unwritten_beside(&self, engine: &Arc<dyn Engine>) -> u64 {
+        let others = self.engines.iter().filter(|other| other.kind() != engine.kind());
+        others.map(|other| other.unwritten_bytes(0)).sum()
     }
 
     /// Admits a batch that frees space. Each time the log has no room, a part of the reserve is
@@ -301,11 +317,30 @@ impl Shared {
         Ok(Admission { room, memory })
     }
 
+    /// Makes the log leave the space that the engines need after a batch, as far as it can
+    /// (RESERVE-7).
+    fn leave_engines_space(&self, batch: &WriteBatch) {
+        let is_short = self.engines.iter().any(|engine| engine.is_short_of_space());
+        let bytes = self.engines.iter().map(|engine| {
+            let batch_bytes = batch.bytes_of(engine.kind()) as u64;
+            engine.unwritten_bytes(batch_bytes)
+        });
+        self.pipeline.leave_free(if is_short { bytes.sum() } else { 0 });
+    }
+
+    /// Lets engines notice that space gets short, or that there is enough again.
+    pub(crate) fn look_at_space(&self) {
+        self.engines.iter().for_each(|engine| _ = engine.unwritten_bytes(0));
+        if !self.engines.iter().any(|engine| engine.is_short_of_space()) {
+            self.pipeline.leave_free(0);
+        }
+    }
+
     /// Whether the engines would lack space after one more segment of the log.
     pub(crate) fn needs_segments_space(&self) -> bool {
         let lacks = |engine: &Arc<dyn Engine>| {
-            engine.is_short_of_space()
-                && engine.flush_space(self.reserve.segment_bytes()) != FlushSpace::Enough
+            let others = || self.reserve.segment_bytes() + self.unwritten_beside(engine);
+            engine.is_short_of_space() && engine.flush_space(0, others()) != FlushSpace::Enough
         };
         self.engines.iter().any(lacks)
     }

@@ -92,8 +92,6 @@ fn settings(memtable_rows: u64) -> TieredSettings {
         // The memtable is switched only when a run is complete.
         memtable_bytes,
         memtables_bytes: 4 * memtable_bytes,
-        // The upper run must stay above the lower one.
-        straight_flush: false,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
         ..TieredSettings::for_memory(MEMORY_BYTES)

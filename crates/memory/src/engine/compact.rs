@@ -8,6 +8,9 @@
 //! replaces the old place by the new one, unless the row no longer has the old place. The old
 //! segments are released after the next checkpoint (SEGMENT-2).
 //!
+//! The list of the records takes at most an eighth of the budget, and is charged to it. If there
+//! are more records, the next compaction moves the rest.
+//!
 //! While the disk is full, log compaction takes parts of segments, in the room that there is, and
 //! the space of the old parts is returned within their files ([`super::holes`]).
 //!
@@ -15,20 +18,22 @@
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)
 //! ```
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::batch::read_row_record;
+use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::{Disk, OpenMode};
 
+use super::checkpoint_space::{checkpoint_bytes, compaction_room};
 use super::checkpoints::Checkpoints;
-use super::holes::COST_SHARE;
 use super::inner::{Counts, MemorySettings};
 use super::recover::compacted_name;
 use super::table_set::TableSet;
-use crate::chain::each_place;
+use crate::chain::each_place_and_pause;
 use crate::pins::Pins;
 use crate::segments::{Home, Origin, Segment, Segments};
 use crate::store::Store;
@@ -39,17 +44,26 @@ const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;
 /// The most live bytes that one compaction copies.
 const COPIED: u64 = 64 << 20;
-/// On a full disk, segments are compacted if they have lost one of this many parts,
+/// The list of the records takes at most the budget divided by this.
+pub(super) const LISTED_SHARE: usize = 8;
+/// The memory of a record in the list, and of its new place.
+pub(super) const LISTED_BYTES: usize = size_of::<Live>() + size_of::<Option<Place>>();
+/// On a full disk, segments are compacted if they have lost one of this many parts.
 const SPARSE_SHARE: u64 = 4;
-/// if there is room for this many bytes of live records, and for the next checkpoint: all pages of
-/// the arrays, and this many bytes.
-const ROOM_MIN: u64 = 16 << 10;
-const CHECKPOINT_REST: u64 = 16 << 10;
 /// Bytes to read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
+/// The bytes of a kept segment that its compaction can save: those of a compacted segment without
+/// its header, which the new file has too. Otherwise a segment of a few small records would be
+/// compacted again and again.
+fn record_bytes(segment: &Segment) -> Option<u64> {
+    let len = segment.kept_bytes()?;
+    let is_compacted = matches!(segment.origin, Origin::Compacted { .. });
+    Some(if is_compacted { len.saturating_sub(HEAD_BYTES) } else { len })
+}
+
 /// A live record of a segment that is being compacted.
-struct Live {
+pub(super) struct Live {
     place: Place,
     table: u32,
     slot: u64,
@@ -66,6 +80,7 @@ pub(super) struct LogCompaction<'e> {
     pub(super) tables: &'e TableSet,
     pub(super) checkpoints: &'e Checkpoints,
     pub(super) counts: &'e Counts,
+    pub(super) budget: &'e Budget,
 }
 
 impl LogCompaction<'_> {
@@ -77,10 +92,11 @@ impl LogCompaction<'_> {
         }
         let copied: u64 =
             victims.iter().filter_map(|one| self.segments.get(*one)).map(Segment::live).sum();
-        if self.disk.available(self.dir)? < copied {
+        let (pages, room) = self.room()?;
+        if room < copied.min(compaction_room(pages)) {
             return Err(Error::new(ErrorKind::DiskFull, "the disk has no room for log compaction"));
         }
-        self.move_live(&victims, u64::MAX)
+        self.move_live(&victims, room)
     }
 
     /// Compacts parts of kept segments that have lost much, as far as the disk has room beside the
@@ -90,9 +106,8 @@ impl LogCompaction<'_> {
         if self.segments.is_pinned() || !self.segments.can_punch() {
             return Ok(false);
         }
-        let arrays: u64 = self.tables.load().values().map(|table| table.rows.bytes() as u64).sum();
-        let room = self.disk.available(self.dir)?.saturating_sub(arrays + CHECKPOINT_REST);
-        if room < ROOM_MIN.max(arrays / COST_SHARE) {
+        let (pages, room) = self.room()?;
+        if room < compaction_room(pages) {
             return Ok(false);
         }
         let room = room.min(COPIED);
@@ -107,11 +122,18 @@ impl LogCompaction<'_> {
         }
     }
 
+    /// The bytes of all arrays' pages, and those that are free beside the next checkpoint.
+    fn room(&self) -> Result<(u64, u64)> {
+        let since = self.checkpoints.recorded();
+        let [pages, rest] = checkpoint_bytes(&self.tables.load(), self.segments, since);
+        Ok((pages, self.disk.available(self.dir)?.saturating_sub(pages + rest)))
+    }
+
     /// The segments that have lost most, until their live bytes fill `room`.
     fn sparse_segments(&self, room: u64) -> Vec<u32> {
         let mut sparse: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
-            let (bytes, live) = (segment.kept_bytes().unwrap_or(0), segment.live());
+            let (bytes, live) = (record_bytes(segment).unwrap_or(0), segment.live());
             if live > 0 && !segment.is_damaged() && live < bytes - bytes / SPARSE_SHARE {
                 sparse.push((live * 1000 / bytes, live, handle));
             }
@@ -129,16 +151,9 @@ impl LogCompaction<'_> {
 
     /// Moves live records of the victims to a new segment, at most `most` bytes. `false` if there
     /// are none.
-    fn move_live(&self, victims: &[u32], most: u64) -> Result<bool> {
+    pub(super) fn move_live(&self, victims: &[u32], most: u64) -> Result<bool> {
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
-        let mut live = Vec::new();
-        for (table, number) in tables.iter().zip(0..) {
-            each_place(self.store, table, &mut |slot, place| {
-                if victims.binary_search(&place.handle).is_ok() {
-                    live.push(Live { place, table: number, slot });
-                }
-            });
-        }
+        let (mut live, _charge) = self.list(&tables, victims);
         live.sort_unstable_by_key(|one| (one.place.handle, one.place.offset));
         let mut bytes = 0;
         live.retain(|one| {
@@ -162,6 +177,26 @@ impl LogCompaction<'_> {
         Ok(true)
     }
 
+    /// The live records of the victims, as many as may be listed, and the charge for the list.
+    pub(super) fn list(&self, tables: &[Arc<Table>], victims: &[u32]) -> (Vec<Live>, Charge) {
+        let most = (self.budget.limit() / LISTED_SHARE / LISTED_BYTES).max(1);
+        let mut charge = self.budget.charge(Use::Compactions, 2 * READ_BYTES as usize);
+        let buffers = charge.bytes();
+        let live = RefCell::new(Vec::new());
+        for (table, number) in tables.iter().zip(0..) {
+            let found = &mut |slot, place: Place| {
+                let live = &mut *live.borrow_mut();
+                if live.len() < most && victims.binary_search(&place.handle).is_ok() {
+                    live.push(Live { place, table: number, slot });
+                }
+            };
+            // Other holders of memory free it only while this thread is not pinned.
+            let pause = &mut || charge.resize(buffers + live.borrow().capacity() * LISTED_BYTES);
+            each_place_and_pause(self.store, table, found, pause);
+        }
+        (live.into_inner(), charge)
+    }
+
     /// The segments to compact: those with the smallest live shares, until the rest takes no more
     /// than it may. A damaged segment keeps its unreadable records, so compacting it again would
     /// free nothing.
@@ -170,10 +205,7 @@ impl LogCompaction<'_> {
         let mut past = bytes.saturating_sub(self.settings.space_allowed(live));
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
-            if let Some(len) = segment.kept_bytes() {
-                // Compacting a compacted segment does not save its header: the new file has one.
-                let compacted = matches!(segment.origin, Origin::Compacted { .. });
-                let len = if compacted { len.saturating_sub(HEAD_BYTES) } else { len };
+            if let Some(len) = record_bytes(segment) {
                 match segment.live() {
                     // It will be released after a checkpoint.
                     0 => past = past.saturating_sub(len),
@@ -244,6 +276,11 @@ impl LogCompaction<'_> {
                     source => source?,
                 };
                 let most = source.len()?.saturating_sub(offset);
+                if most == 0 {
+                    // The file has lost its end, which is no reason to stop, either.
+                    moved.push(None);
+                    continue;
+                }
                 read.resize(READ_BYTES.max(len).min(most) as usize, 0);
                 thread::blocking(|| source.read_at(offset, &mut read))?;
                 (begin, of) = (offset, Some(one.place.handle));

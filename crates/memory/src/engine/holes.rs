@@ -36,6 +36,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use spillway_base::sync::atomic::Ordering;
 
+use super::checkpoint_space::COST_SHARE;
 use super::inner::Counts;
 use super::table_set::TableSet;
 use super::work_state::Work;
@@ -49,8 +50,6 @@ use crate::version::{Place, class_bytes};
 const PAGE: u64 = 4096;
 /// The most bytes of segments that are searched at once, so that the engine's other work goes on.
 const SEARCHED: u64 = 1 << 30;
-/// See HOLE-5.
-pub(super) const COST_SHARE: u64 = 16;
 
 /// The pages of a kept segment that have live records.
 struct LivePages {

@@ -5,6 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use spillway_base::engine::Access;
+use spillway_base::failure::Failure;
+use spillway_base::managed::ClosedFlag;
 use spillway_base::{Direction, Error, ErrorKind, Result};
 use spillway_reclaim::epochs::Pin;
 
@@ -16,7 +18,6 @@ use crate::index_load::{DeferredOp, IndexLoad, LoadedBlock};
 use crate::rid::Rid;
 use crate::table::Table;
 use crate::version::Word;
-use spillway_base::failure::Failure;
 
 /// Blocks that the background loads before it looks for other work.
 const LOADED_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 16 };
@@ -50,6 +51,7 @@ impl<'k> KeyScan<'k> {
 pub(super) struct KeyLoader<'e> {
     pub(super) rows: RowWriter<'e>,
     pub(super) health: &'e Failure,
+    pub(super) closed: &'e ClosedFlag,
 }
 
 impl KeyLoader<'_> {
@@ -82,7 +84,7 @@ impl KeyLoader<'_> {
             return Err(Error::new(ErrorKind::WouldBlock, what));
         }
         let Some(deferred) = load.begin(number) else { return Ok(()) };
-        let keys = load.reader.read(number)?;
+        let keys = load.reader.read(number).map_err(|error| self.closed.of_read(error))?;
         let mut loaded = LoadedBlock::default();
         let pin = self.rows.store.pin();
         for (key, rid) in keys.iter() {

@@ -58,6 +58,7 @@
 
 mod backup;
 mod checkpoint;
+mod checkpoint_space;
 mod checkpoints;
 mod collect;
 mod collector;
@@ -373,11 +374,17 @@ impl Engine for MemoryEngine {
     }
 
     fn is_short_of_space(&self) -> bool {
-        self.0.work.lacks_space.load(Ordering::Acquire)
+        self.0.work.is_short_of_space()
     }
 
-    fn flush_space(&self, _bytes: u64) -> FlushSpace {
-        if self.is_short_of_space() { FlushSpace::Lacking } else { FlushSpace::Enough }
+    fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
+        self.0.space_check().flush_space(bytes, others)
+    }
+
+    fn unwritten_bytes(&self, bytes: u64) -> u64 {
+        // Log care asks often, also while the background thread is busy.
+        self.0.space_check().note();
+        self.0.space_check().unwritten(bytes)
     }
 
     fn debt(&self) -> Debt {

@@ -1,6 +1,7 @@
 //! The parts of an engine that each operation needs.
 
 use super::checkpoint::CheckpointFiles;
+use super::checkpoint_space::SpaceCheck;
 use super::compact::LogCompaction;
 use super::evict::Eviction;
 use super::holes::Holes;
@@ -22,7 +23,7 @@ impl Inner {
 
     #[inline]
     pub(super) fn keys(&self) -> KeyLoader<'_> {
-        KeyLoader { rows: self.rows(), health: &self.health }
+        KeyLoader { rows: self.rows(), health: &self.health, closed: &self.work.closed }
     }
 
     #[inline]
@@ -56,8 +57,14 @@ impl Inner {
         CheckpointFiles { disk, dir, store, segments, tables, checkpoints, counts }
     }
 
+    pub(super) fn space_check(&self) -> SpaceCheck<'_> {
+        let Inner { dir, segments, tables, checkpoints, work, .. } = self;
+        SpaceCheck { disk: &*self.disk, dir, segments, tables, checkpoints, work }
+    }
+
     pub(super) fn log_compaction(&self) -> LogCompaction<'_> {
-        let Inner { settings, dir, store, segments, pins, tables, checkpoints, counts, .. } = self;
+        let Inner { settings, dir, store, segments, pins, tables, .. } = self;
+        let Inner { checkpoints, counts, budget, .. } = self;
         LogCompaction {
             settings,
             disk: &*self.disk,
@@ -68,6 +75,7 @@ impl Inner {
             tables,
             checkpoints,
             counts,
+            budget,
         }
     }
 

@@ -82,13 +82,13 @@ pub(super) fn open(
     if !segments.restore(&manifest.segments) {
         return Err(Error::corruption("the memory engine's checkpoint names a segment twice"));
     }
-    let store = Store::new(&budget);
+    let (store, work) = (Store::new(&budget), Work::default());
     let inner = Arc::new(Inner {
         settings,
         dir: dir.to_owned(),
         tables: TableSet::new(store.epochs.clone(), &budget),
         store,
-        log: Arc::new(LogReads::new(&segments, &budget)),
+        log: Arc::new(LogReads::new(&segments, &budget, work.closed.clone())),
         segments,
         async_reads: AsyncReads::default(),
         idle_queues: IdleQueues::default(),
@@ -97,7 +97,7 @@ pub(super) fn open(
         collector: Collector::new(),
         evictor: Evictor::default(),
         checkpoints: Checkpoints::new(manifest.clone()),
-        work: Work::default(),
+        work,
         page_collapse: PageCollapse::default(),
         health: Failure::default(),
         counts: Counts::default(),
@@ -108,6 +108,7 @@ pub(super) fn open(
     let giver: Arc<dyn GiveWay> = Arc::new(Giver(Arc::downgrade(&inner)));
     budget.gives_way(Arc::downgrade(&giver));
     inner.work.keep_giver(giver);
+    inner.space_check().note();
     Ok(inner)
 }
 

@@ -21,6 +21,8 @@ use spillway_storage::{Disk, OpenMode};
 use super::{Inner, MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
+mod checkpoint_space;
+mod compact_lists;
 mod full_disk;
 mod holes;
 mod inspect;
@@ -534,7 +536,7 @@ impl World {
             }
             91..94 => {
                 self.tell();
-                self.engine.persist_all().unwrap();
+                self.persist_within_estimate();
             }
             94..96 => self.cut(),
             96 => self.engine.compact_all().unwrap(),

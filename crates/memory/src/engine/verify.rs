@@ -29,6 +29,8 @@ pub struct MemoryVerified {
     pub rows: u64,
     /// Bytes of the records' keys and values.
     pub bytes: u64,
+    /// The largest CSN that the checkpoint records ([`spillway_base::engine`], E7).
+    pub newest: Csn,
     /// The errors that the check found.
     pub findings: Vec<Error>,
 }
@@ -62,6 +64,7 @@ pub fn verify(
             return Ok(report);
         }
     };
+    report.newest = engine.checkpoints.recorded();
     for table in engine.tables.load().values() {
         report.tables += 1;
         verify_table(&engine.reader(), table, &mut report);

@@ -94,7 +94,7 @@ impl ManagedEngine for MemoryEngine {
     }
 
     fn close(&self) {
-        self.0.work.closed.store(true, Ordering::SeqCst);
+        self.0.work.closed.close();
         // Waits for a checkpoint or a compaction that is running.
         drop(self.0.work.running.lock());
         self.0.async_reads.finish();
@@ -125,7 +125,9 @@ impl Inner {
         if self.settings.large_pages {
             self.page_collapse.run(Clock::system().now(), &self.tables, &self.store.slabs);
         }
+        self.space_check().note();
         let worked = self.work_once();
+        self.space_check().note();
         let is_full = worked.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
         self.work.met_full_disk.store(is_full, Ordering::Release);
         // The next round tries again.

@@ -4,9 +4,11 @@
 //!   files. After a close no thread begins to change them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway_base::budget::GiveWay;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
+use spillway_base::managed::ClosedFlag;
 use spillway_base::sync::atomic::{AtomicBool, Ordering};
 use spillway_base::{ErrorKind, Result};
 
@@ -17,12 +19,16 @@ pub(super) struct Work {
     pub(super) changed: Condvar,
     /// Held while a thread works on the engine's files.
     pub(super) running: Mutex<()>,
-    pub(super) closed: AtomicBool,
+    pub(super) closed: ClosedFlag,
     pub(super) settled: AtomicBool,
     /// Whether the last round of work met a full disk.
     pub(super) met_full_disk: AtomicBool,
     /// Whether the last round of work could not write a requested checkpoint for this reason.
     pub(super) lacks_space: AtomicBool,
+    /// Whether commits have to ask for space, because little is free (`checkpoint_space.rs`).
+    pub(super) nears_full_disk: AtomicBool,
+    /// The bytes that a checkpoint needed when they were last summed, and the time of that.
+    pub(super) checkpoint_need: Mutex<(u64, Duration)>,
     /// Whether the engine was asked for space since the last round that could return it.
     pub(super) seeks_space: AtomicBool,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
@@ -40,6 +46,11 @@ impl Work {
         self.lacks_space.store(is_full, Ordering::Release);
     }
 
+    /// Whether commits have to ask for space.
+    pub(super) fn is_short_of_space(&self) -> bool {
+        self.lacks_space.load(Ordering::Acquire) || self.nears_full_disk.load(Ordering::Acquire)
+    }
+
     /// Prevents other threads from working on the engine's files.
     pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
         self.running.lock()
@@ -47,7 +58,7 @@ impl Work {
 
     /// Whether the engine is closed: no background work begins any more.
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
+        self.closed.is_closed()
     }
 
     pub(super) fn ask(&self) {

@@ -35,6 +35,8 @@ pub struct Life {
     pub ledger: Arc<Ledger>,
     /// When the life began.
     pub began: Duration,
+    /// The number of syncs that had failed then.
+    pub failed_syncs: u64,
     /// The observations so far. No client holds the lock across a scheduling point.
     pub seen: Mutex<Seen>,
     /// Whether the life has ended, and the disk's capacity is the next one's.

@@ -83,10 +83,11 @@
 //!   lies of the disk lost something.
 //!
 //! - **SIMULATION-13 (lying syncs).** In some histories the disk breaks its contract (DISK-2) for a
-//!   part of a life: syncs of files and folders report success, but a seeded choice of sectors and
-//!   names is not durable. In some of these lives, pages also read as stale.
-//!   - If the life ends without a crash of the machine, and no page was stale, nothing is lost:
-//!     every check holds.
+//!   part of a life, in all folders or in the folder of one part of the database: syncs of files
+//!   and folders report success, but a seeded choice of sectors and names is not durable. In some
+//!   of these lives, pages also read as stale.
+//!   - If the life ends without a crash of the machine, no page was stale, and no sync failed,
+//!     nothing is lost: every check holds.
 //!   - Otherwise acknowledged commits may be lost. The next opening fails as damaged
 //!     ([`spillway::ErrorKind::Corruption`]), or it recovers exactly the state at a commit
 //!     (SIMULATION-5), or reads of that state fail as damaged. The state has every commit that was
@@ -106,10 +107,10 @@
 //!   the disk, in either engine. Then this table is dropped or emptied (in SQL by DROP TABLE or
 //!   TRUNCATE TABLE), or every other of its rows is deleted (in the memory engine, from rows of
 //!   several pages), while the disk stays as it is and the clients go on. The commits succeed, half
-//!   of the deleted rows' space is free, and later rows find room, all within 12 s of simulated
-//!   time and without a restart. Rows that were not deleted have their values, also after a crash.
-//!   After the deletion of every other row, the space and room are no failure if they are missing:
-//!   the memory engine keeps no room for the checkpoint that it needs first (`docs/limits.md`).
+//!   of the space of a table that was dropped or emptied is free, and later rows find room: after
+//!   the deletion of every other row, a quarter of all rows. All this happens within 12 s of
+//!   simulated time and without a restart. Rows that were not deleted have their values, also after
+//!   a crash.
 //!
 //! # Not simulated
 //!

@@ -17,8 +17,8 @@ const RECORD_BYTES: u64 = 64;
 /// prepared, and two that are kept for use again.
 const LANE_SEGMENTS: u64 = 4;
 /// Slots of each folder that are not full, or free and kept at rest: two are free, and each run of
-/// a table may end with a slot that is not full. Level0 of a table may have 13 runs at rest.
-const SLOTS: u64 = 24;
+/// a table may end with a slot that is not full.
+const SLOTS: u64 = 12;
 /// Manifests, checkpoints, directories of indexes and the records of folders: a sixth more than the
 /// most of about 400 histories.
 const METADATA_BYTES: u64 = 192 << 10;
@@ -40,7 +40,7 @@ impl Space {
     /// The space of the files in some folders.
     pub(super) fn of<'d>(disk: &SimDisk, dirs: impl Iterator<Item = &'d str> + Clone) -> Space {
         let mut space = Space::default();
-        for (path, _) in disk.files() {
+        for (path, len) in disk.files() {
             if !dirs.clone().any(|dir| path.starts_with(dir)) {
                 continue;
             }
@@ -48,7 +48,11 @@ impl Space {
             let extension = Path::new(name).extension().and_then(|name| name.to_str());
             let bytes = match (name, extension) {
                 ("reserve", _) | (_, Some("plog" | "tmp")) => &mut space.log,
-                (_, Some("kept" | "rows")) => &mut space.kept,
+                (_, Some("kept" | "rows")) => {
+                    // There may be many small files, so the rest of a page does not count.
+                    space.kept += disk.used_in(&path).min(len);
+                    continue;
+                }
                 (_, Some("data")) => &mut space.data,
                 _ => &mut space.metadata,
             };

@@ -30,9 +30,10 @@ const FOLDER: &str = "/db";
 const TIERS: [(u64, DeviceClass, &str); 2] =
     [(shape::FAST, DeviceClass::Fast, "/fast"), (shape::SLOW, DeviceClass::Hdd, "/hdd")];
 /// The background work that is left after a flush and a compaction takes no longer than the first.
-/// The second is longer than twice `settle_after`: so long after the last write tables may be
-/// compacted once more, and nearly all free slots are given back as long after that.
-const QUIET: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(24)];
+/// The second is longer than four times `settle_after`: so long after the last write, tables may be
+/// compacted once more, or recompressed, and so long after each of these nearly all free slots are
+/// given back.
+const QUIET: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(44)];
 /// Fewer than this many openings with faults precede an opening without.
 const OPENINGS_MAX: u64 = 4;
 
@@ -105,6 +106,9 @@ struct World {
     ledger: Arc<Ledger>,
     /// Whether lies of the disk may have damaged data (SIMULATION-13).
     has_losses: bool,
+    /// The last commit that the first opening since the last life recovered. If this opening failed
+    /// later, the next one also recovers commits that it made itself, with the CSNs of lost ones.
+    recovered: Option<Csn>,
 }
 
 /// The result of an opening.
@@ -140,6 +144,7 @@ pub fn run(seed: u64, shape: Shape) -> Done {
         base: State::new(),
         ledger: Arc::default(),
         has_losses: false,
+        recovered: None,
     };
     for (_, _, dir) in TIERS.iter().filter(|(bit, ..)| shape.tiers & bit != 0) {
         let made = world.disk.create_dir_all(Path::new(dir));
@@ -269,10 +274,12 @@ impl World {
         None
     }
 
-    fn try_open(&self, settings: Settings) -> Result<Opened, Refusal> {
+    fn try_open(&mut self, settings: Settings) -> Result<Opened, Refusal> {
         // A handle of this process: after its end, tasks that are left cannot change the disk.
         let disk = Arc::new(self.disk.process());
         let db = Database::open_on(disk, FOLDER, settings)?;
+        let last = db.recovered().last;
+        self.recovered = Some(self.recovered.map_or(last, |before| before.min(last)));
         let tables = tables(&db, &self.shape)?;
         let sql = match self.shape.sql {
             0 => None,
@@ -325,7 +332,7 @@ impl World {
     }
 
     fn judge(&mut self, opened: &Opened, left: &mut Option<Left>) -> Result<(), Refusal> {
-        let last = opened.db.recovered().last;
+        let last = self.recovered.take().unwrap_or(opened.db.recovered().last);
         let found = state(opened)?;
         if let Some(left) = left {
             left.join();
@@ -448,6 +455,7 @@ impl World {
             sql,
             ledger: self.ledger.clone(),
             began: Clock::system().now(),
+            failed_syncs: self.disk.failed_syncs(),
             seen: Default::default(),
             over: Default::default(),
         });
@@ -499,9 +507,11 @@ impl World {
         *life.over.lock() = true;
         self.disk.set_capacity(None);
         self.disk.calm_syncs();
+        // A sync that fails after a lie may lose what the lie reported as durable.
+        let is_lost = is_crash || self.disk.failed_syncs() > life.failed_syncs;
         let has_losses = match life.seen().lies {
             Some(SyncFault::Stale) => true,
-            lies => is_crash && lies.is_some(),
+            lies => is_lost && lies.is_some(),
         };
         if life.seen().lies.is_some() && !has_losses {
             // Nothing is lost, and a crash of a later life shall lose nothing of this one either.

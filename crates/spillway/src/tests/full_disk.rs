@@ -214,19 +214,34 @@ fn delete(db: &Database, table: Table, number: u64) -> Result<()> {
     txn.commit().wait().map(drop)
 }
 
-/// When commits are refused, the memtables still fit on the disk, without the reserve (RESERVE-7).
+/// When commits are refused, the memtables and a checkpoint of the memory engine still fit on the
+/// disk, without the reserve (RESERVE-7).
 #[test]
-fn memtables_can_be_flushed_once_commits_are_refused() {
-    for slot_kib in [64, 256] {
+fn engines_can_write_their_files_once_commits_are_refused() {
+    let (tiered, memory) = (EngineKind::Tiered, EngineKind::Memory);
+    for (slot_kib, engines) in [(64, [tiered; 2]), (256, [tiered; 2]), (64, [memory; 2])]
+        .into_iter()
+        .chain([64, 256].map(|slot_kib| (slot_kib, [tiered, memory])))
+    {
         let disk = SimDisk::new(4);
         disk.set_capacity(Some(14 << 20));
         let db = open_larger(&disk, slot_kib).unwrap();
         let txn = db.begin(TransactionOptions::new());
-        let table = txn.create_table("large", EngineKind::Tiered).unwrap();
+        let tables = [("one", engines[0]), ("other", engines[1])];
+        let tables = tables.map(|(name, engine)| txn.create_table(name, engine).unwrap());
         txn.commit().wait().unwrap();
-        let refused = (0..).find_map(|row| put(&db, table, row).err()).unwrap();
-        assert_eq!(refused.kind(), ErrorKind::DiskFull);
-        db.flush().unwrap_or_else(|error| panic!("{slot_kib}: {error}"));
+        // Short rows, so that the memory engine's checkpoint is as large as it can be beside them.
+        let put = |row: u64| put_value(&db, tables[row as usize % 2], row, &[7; 100]);
+        let refused = (0..).find_map(|row| {
+            if row % 1000 == 0 {
+                let _ = db.0.memory.run_background_job();
+            }
+            put(row).err()
+        });
+        assert_eq!(refused.unwrap().kind(), ErrorKind::DiskFull);
+        db.flush().unwrap_or_else(|error| panic!("{slot_kib}, {engines:?}: {error}"));
+        let persisted = db.0.memory.persisted();
+        assert_eq!(persisted, db.0.manager.stable(), "{slot_kib}, {engines:?}");
     }
 }
 

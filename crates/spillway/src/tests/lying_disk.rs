@@ -40,7 +40,7 @@ fn an_opening_finds_that_the_files_have_lost_what_the_log_was_cut_for() {
             let table = txn.create_table("t", engine).unwrap();
             txn.commit().wait().unwrap();
             (0..ROWS).for_each(|number| put(&db, table, number).unwrap());
-            disk.disturb_syncs(SyncFault::Lie, 1);
+            disk.disturb_syncs(SyncFault::Lie, 1, Path::new("/"));
             db.persist().unwrap();
             disk.calm_syncs();
             db.0.manager.truncate_log().unwrap();
@@ -96,6 +96,11 @@ fn an_opening_finds_that_the_log_has_lost_what_the_files_record() {
     before.crash();
     before.restart();
     replace_data(&before, &disk);
+    let shared: Arc<dyn Disk> = Arc::new(before.clone());
+    let report = check::check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
+    let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let text = "/db/log: the log ends at commit 4, and the engines' files record commit 5";
+    assert!(found.iter().any(|finding| finding.contains(text)), "{found:?}");
     let refused = open(&before).err().expect("the opening is refused");
     assert_eq!(refused.kind(), ErrorKind::Corruption);
     let text = "/db/log: commit 5 is missing, and commits up to 5 were durable";

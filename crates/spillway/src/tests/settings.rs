@@ -126,9 +126,8 @@ fn compactions_are_chosen_in_the_order_that_was_asked_for() {
     use CompactionKind::{Deletion, Minor};
     for (order, wanted) in [(&[][..], Deletion), (&[Minor], Minor), (&[Deletion, Minor], Deletion)]
     {
-        let without = vec![Mechanism::StraightFlush];
         let slot_bytes = Settings::default().slot_bytes;
-        let db = with(Settings { compaction_order: order.into(), without, slot_bytes, ..small() });
+        let db = with(Settings { compaction_order: order.into(), slot_bytes, ..small() });
         let (table, mut rng) = (new_table(&db), Rng::new(1));
         for first in [0, 4000, 8000] {
             commit(&db, table, first..first + 4000, &mut rng);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spillway_base::lock::Mutex;
 
 use super::hold::AfterWrite;
-use super::state::{Fault, SimState, SyncFault};
+use super::state::{DisturbedSyncs, Fault, SimState, SyncFault};
 
 /// Called when an operation begins. Under the deterministic scheduler it takes simulated time.
 pub(super) fn operation() {
@@ -82,18 +82,24 @@ impl SimDisk {
 
     /// Makes every sync fail from now on.
     pub fn fail_syncs(&self) {
-        self.disturb_syncs(SyncFault::Fail, 1);
+        self.disturb_syncs(SyncFault::Fail, 1, Path::new("/"));
     }
 
-    /// Makes one sync in so many, of a file or a folder, meet this fault from now on. A seeded
-    /// choice decides which.
-    pub fn disturb_syncs(&self, fault: SyncFault, one_in: u64) {
-        self.0.lock().disturbed = Some((fault, one_in));
+    /// Makes one sync in so many, of files and folders below a folder, meet this fault from now on.
+    /// A seeded choice decides which.
+    pub fn disturb_syncs(&self, fault: SyncFault, one_in: u64, below: &Path) {
+        self.0.lock().disturbed = Some(DisturbedSyncs { fault, one_in, below: below.to_owned() });
     }
 
     /// Lets syncs succeed.
     pub fn calm_syncs(&self) {
         self.0.lock().disturbed = None;
+    }
+
+    /// The number of syncs of files that have failed.
+    #[must_use]
+    pub fn failed_syncs(&self) -> u64 {
+        self.0.lock().failed_syncs
     }
 
     /// The number of syncs that have lied.

@@ -86,11 +86,12 @@ impl SimFile {
         if state.crashed {
             return outcome;
         }
-        let disturbed = if outcome.is_ok() { state.disturbs() } else { None };
+        let disturbed = if outcome.is_ok() { state.disturbs(&self.path) } else { None };
         let outcome = outcome.and_then(|()| match disturbed {
             Some(SyncFault::Fail) => Err(Error::new(ErrorKind::Io, "injected: a sync failed")),
             _ => Ok(()),
         });
+        state.failed_syncs += u64::from(outcome.is_err());
         let SimState { inodes, rng, .. } = state;
         let inode = inodes.get_mut(&self.inode).expect("a live handle keeps its file");
         match (disturbed, range) {

@@ -155,7 +155,7 @@ impl Disk for SimDisk {
         let mut state = self.0.lock();
         state.alive(self.life(&state))?;
         state.operation("sync a folder")?;
-        match state.disturbs() {
+        match state.disturbs(dir) {
             None => state.sync_names(dir),
             Some(SyncFault::Fail) => {
                 return Err(Error::new(ErrorKind::Io, "injected: sync of a folder failed"));

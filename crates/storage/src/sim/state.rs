@@ -38,6 +38,16 @@ pub enum SyncFault {
     Stale,
 }
 
+/// The fault that some syncs meet.
+#[derive(Clone)]
+pub(super) struct DisturbedSyncs {
+    pub(super) fault: SyncFault,
+    /// One sync in so many meets it,
+    pub(super) one_in: u64,
+    /// of files and folders below this one.
+    pub(super) below: PathBuf,
+}
+
 #[derive(Clone)]
 pub(super) enum NameChange {
     Link(PathBuf, u64),
@@ -84,10 +94,11 @@ pub(super) struct SimState {
     pub(super) locked: BTreeSet<PathBuf>,
     pub(super) operations: u64,
     pub(super) faults: BTreeMap<u64, Fault>,
-    /// What happens to one sync in so many.
-    pub(super) disturbed: Option<(SyncFault, u64)>,
+    pub(super) disturbed: Option<DisturbedSyncs>,
     /// The number of syncs that lied.
     pub(super) lies: u64,
+    /// The number of syncs of files that failed.
+    pub(super) failed_syncs: u64,
     pub(super) next_sync: Option<Fault>,
     /// Set while syncs are held up.
     pub(super) hold: Option<Arc<Hold>>,
@@ -137,6 +148,7 @@ impl SimState {
             faults: BTreeMap::new(),
             disturbed: None,
             lies: 0,
+            failed_syncs: 0,
             next_sync: None,
             hold: None,
             hold_reads: None,
@@ -180,9 +192,10 @@ impl SimState {
         }
     }
 
-    /// What happens to this sync.
-    pub(super) fn disturbs(&mut self) -> Option<SyncFault> {
-        let (fault, one_in) = self.disturbed?;
+    /// What happens to this sync of a file or a folder.
+    pub(super) fn disturbs(&mut self, path: &Path) -> Option<SyncFault> {
+        let disturbed = self.disturbed.as_ref().filter(|it| path.starts_with(&it.below))?;
+        let (fault, one_in) = (disturbed.fault, disturbed.one_in);
         let disturbs = one_in == 1 || self.rng.chance(1, one_in);
         self.lies += u64::from(disturbs && fault != SyncFault::Fail);
         disturbs.then_some(fault)

@@ -312,7 +312,7 @@ fn a_sync_that_lies_makes_nothing_durable_for_certain() {
         for seed in 0..60 {
             let disk = disk(seed);
             let file = create_durable(&disk, "/d/f", &[1; 1024]);
-            disk.disturb_syncs(SyncFault::Lie, 1);
+            disk.disturb_syncs(SyncFault::Lie, 1, Path::new("/"));
             file.write_and_sync(0, &[2; 512]).unwrap();
             file.write_at(512, &[2; 512]).unwrap();
             file.sync().unwrap();
@@ -342,7 +342,7 @@ fn a_sync_that_lies_can_leave_stale_pages() {
     for seed in 0..60 {
         let disk = disk(seed);
         let file = create_durable(&disk, "/d/f", &[1; 512]);
-        disk.disturb_syncs(SyncFault::Stale, 1);
+        disk.disturb_syncs(SyncFault::Stale, 1, Path::new("/"));
         file.write_and_sync(0, &[2; 512]).unwrap();
         disk.calm_syncs();
         let before = read(&disk, "/d/f")[0];
@@ -358,7 +358,7 @@ fn a_sync_that_lies_can_leave_stale_pages() {
 fn a_device_that_empties_its_cache_makes_up_for_lies() {
     for seed in 0..20 {
         let disk = disk(seed);
-        disk.disturb_syncs(SyncFault::Lie, 1);
+        disk.disturb_syncs(SyncFault::Lie, 1, Path::new("/"));
         create(&disk, "/d/f", &[2; 512]).sync().unwrap();
         disk.sync_dir(Path::new("/d")).unwrap();
         disk.write_back();

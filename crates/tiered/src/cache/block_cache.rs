@@ -83,11 +83,6 @@ impl<H: Holder> Seat<H> {
         unsafe { self.table.get(pin) }
     }
 
-    /// Whether no table is seated.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// The table, as a counted reference.
     pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Kept<QueuedTable<H>>> {
         self.check(pin);
@@ -200,15 +195,6 @@ impl<B> QueuedBlock<B> {
 pub(crate) struct Sizes {
     pub(crate) held: usize,
     pub(crate) saved: usize,
-}
-
-/// Why a table enters the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Entrance {
-    /// A reader missed it.
-    Missed,
-    /// A flush or compaction wrote it (BLOCK-CACHE-8).
-    Written,
 }
 
 enum Item<H: Holder> {
@@ -333,9 +319,9 @@ impl<H: Holder> Cache<H> {
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)
     }
 
-    /// Inserts the table of an extent with this number of blocks. Returns the table that is seated:
-    /// another thread may have inserted one first. If the table is too large to be cached, returns
-    /// it without seating it.
+    /// Inserts the table that a reader missed, of an extent with this number of blocks. Returns the
+    /// table that is seated: another thread may have inserted one first. If the table is too large
+    /// to be cached, returns it without seating it.
     pub(crate) fn seat(
         &self,
         holder: &Arc<H>,
@@ -343,7 +329,6 @@ impl<H: Holder> Cache<H> {
         content: H::Table,
         blocks: usize,
         sizes: Sizes,
-        entrance: Entrance,
     ) -> Kept<QueuedTable<H>> {
         let table: Kept<QueuedTable<H>> = Kept::new(QueuedTable {
             content,
@@ -361,9 +346,7 @@ impl<H: Holder> Cache<H> {
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
             return there;
         }
-        if entrance == Entrance::Missed {
-            self.note_read(&mut state, ghost_of_table(key), sizes.saved);
-        }
+        self.note_read(&mut state, ghost_of_table(key), sizes.saved);
         if self.make_room(&mut state, bytes, &mut ends) {
             let item = Item::Table { holder: Arc::downgrade(holder), key, blocks: 0 };
             let entry = state.order.insert(Queue::Tables, item, bytes, sizes.saved);

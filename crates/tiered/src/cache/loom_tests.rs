@@ -74,7 +74,7 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let budget = Budget::new(usize::MAX);
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
     let extent = Arc::new(Extent(Seat::of(Some(&cache))));
-    let table = cache.seat(&extent, 1, Bytes::new(1), blocks, TABLE, Entrance::Missed);
+    let table = cache.seat(&extent, 1, Bytes::new(1), blocks, TABLE);
     cache.insert(&table, 0, Bytes::new(10), BLOCK);
     LoomArc::new(Shelf { cache, extent })
 }

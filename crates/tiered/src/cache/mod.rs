@@ -30,9 +30,6 @@
 //!   hold more than their share, three quarters of the cache.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
 //!   still see, are charged to the budget. BLOCK-CACHE-4 states the only exception.
-//! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither
-//!   as a hit nor as a miss. It does not replace a table of the same extent that is in the cache
-//!   already. The capacity includes it (BLOCK-CACHE-3).
 //!
 //! # Parts
 //!
@@ -72,6 +69,6 @@ pub(crate) use spillway_reclaim::epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use block_cache::{
-    Cache, CacheSettings, Entrance, Holder, Kept, QueuedBlock, QueuedTable, Seat, Sizes,
+    Cache, CacheSettings, Holder, Kept, QueuedBlock, QueuedTable, Seat, Sizes,
 };
 pub(crate) use rows::{Looked, RowCache, Tag};

@@ -98,7 +98,7 @@ impl Shelf {
         let found = extent.seat.table_to_keep(&pin);
         found.unwrap_or_else(|| {
             let content = Bytes::new(extent.number, &self.alive);
-            self.cache.seat(extent, extent.number as u64, content, BLOCKS, TABLE, Entrance::Missed)
+            self.cache.seat(extent, extent.number as u64, content, BLOCKS, TABLE)
         })
     }
 
@@ -250,43 +250,6 @@ fn block_cache_5_what_is_in_memory_of_an_extent_goes_with_it() {
     assert_eq!(block.read(), 0);
     drop((block, table));
     assert_eq!(shelf.alive(), 0);
-}
-
-/// The insertion of a written table counts as no miss.
-#[test]
-fn block_cache_8_a_written_table_is_no_miss() {
-    let shelf = Shelf::of(8 << 20);
-    let seat = |number, entrance| {
-        let extent = shelf.extent(number);
-        let content = Bytes::new(number, &shelf.alive);
-        shelf.cache.seat(&extent, number as u64, content, BLOCKS, TABLE, entrance);
-        extent
-    };
-    let written = seat(1, Entrance::Written);
-    assert_eq!(shelf.cache.read_and_ghost_missed().0, 0);
-    let again = shelf.table(&written);
-    assert_eq!((again.read(), shelf.cache.read_and_ghost_missed().0), (1, 0));
-    let other = Bytes::new(7, &shelf.alive);
-    shelf.cache.seat(&written, 1, other, BLOCKS, TABLE, Entrance::Written);
-    assert_eq!(shelf.table(&written).read(), 1, "what is there stays");
-    assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
-    let (held, charged) = shelf.cache.held_and_charged();
-    assert_eq!(held, charged, "BLOCK-CACHE-7");
-    let _missed = seat(2, Entrance::Missed);
-    assert_eq!(shelf.cache.read_and_ghost_missed().0, TABLE.saved as u64);
-    // Written tables take no more than the capacity.
-    let few = Shelf::of(4 * TABLE.held);
-    let all: Vec<_> = (0..50)
-        .map(|number| {
-            let extent = few.extent(number);
-            let content = Bytes::new(number, &few.alive);
-            few.cache.seat(&extent, number as u64, content, BLOCKS, TABLE, Entrance::Written);
-            extent
-        })
-        .collect();
-    let (blocks, tables) = few.cache.bytes();
-    assert!(blocks + tables <= 4 * TABLE.held, "{blocks} and {tables}");
-    drop(all);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 
-use super::{Cache, CacheSettings, Entrance, Holder, Seat, Sizes};
+use super::{Cache, CacheSettings, Holder, Seat, Sizes};
 
 /// Blocks of an extent.
 const BLOCKS: u64 = 128;
@@ -51,9 +51,8 @@ impl CacheTrace {
         }
         let table = extent.0.table_to_keep(&pin);
         pin.outside(|| {
-            let table = table.unwrap_or_else(|| {
-                self.cache.seat(extent, number, (), BLOCKS as usize, TABLE, Entrance::Missed)
-            });
+            let table = table
+                .unwrap_or_else(|| self.cache.seat(extent, number, (), BLOCKS as usize, TABLE));
             self.cache.insert(&table, index, (), BLOCK);
         });
         false

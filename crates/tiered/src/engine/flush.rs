@@ -1,9 +1,7 @@
 //! Flushes: a flush writes a memtable into extents (X-Engine, section 3.3.1).
 //!
 //! A flush is quick: it writes the memtable's versions in key order as a new sub-level of Level0,
-//! without a merge. It merges the memtable with Level1 instead if this is cheap. The merge is cheap
-//! if flushes are not behind, Level0 has no keys in the memtable's range, and the slices of Level1
-//! in this range have at most half of the memtable's bytes.
+//! without a merge.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,62 +9,20 @@ use std::sync::atomic::Ordering;
 use spillway_base::engine::FlushSpace;
 use spillway_base::{Csn, ErrorKind, Result};
 
-use super::cache_warming::WarmTables;
 use super::change::Change;
 use super::flush_schedule::AHEAD;
 use super::pending_extents::PendingExtents;
-use super::range_tombstones::{KnownTombstones, deleted_later, hidden_later, range_of};
-use super::work::{edit_of, others_from};
+use super::range_tombstones::{KnownTombstones, deleted_later, hidden_later};
 use super::{Inner, create_edit};
 use crate::compaction::{Coder, DropRule, MergeInput, SplitPoints};
-use crate::level::{InheritedReads, LevelsEdit, Slice};
+use crate::level::LevelsEdit;
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::picker::Conflicts;
 use crate::ranges::RangeTombstones;
-use crate::settings::TieredSettings;
-use crate::subtable::{Compacting, SubTable};
+use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::Immutable;
-use crate::write_load::MARKS;
-
-/// The target of a flush.
-enum FlushTarget {
-    /// A new sub-level of Level0.
-    Level0,
-    /// Level1, merged with these slices of it.
-    Level1 { held: Compacting, inputs: Vec<Arc<Slice>>, hull: (Box<[u8]>, Box<[u8]>) },
-}
-
-/// The first and the last of a sub-table's keys in a memtable.
-fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>)> {
-    let range = part.range();
-    let first = memtable.key(memtable.seek(range.start)).filter(|key| range.contains(key))?;
-    let last = memtable.key(memtable.seek_before(range.end)).filter(|key| range.contains(key))?;
-    Some((first.into(), last.into()))
-}
-
-/// Level1 as the target of a memtable's flush, if a merge with it is cheap. Otherwise Level0.
-fn cheap_target(part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
-    let Some((first, last)) = keys_of(memtable, part) else { return FlushTarget::Level0 };
-    let held = part.take_keys(|bars| {
-        let levels = part.view().levels.clone();
-        let mut level0 = levels.level0.iter();
-        let inputs = levels.level1.between(&first, &last).to_vec();
-        let bytes: u64 = inputs.iter().map(|slice| slice.meta.bytes).sum();
-        let is_cheap = level0.all(|sublevel| sublevel.run.between(&first, &last).is_empty())
-            && bytes * 2 <= memtable.bytes() as u64;
-        let smallest =
-            inputs.first().map_or(&*first, |slice| first.as_ref().min(&slice.meta.smallest));
-        let largest = inputs.last().map_or(&*last, |slice| last.as_ref().max(&slice.meta.largest));
-        let hull = (smallest.into(), largest.into());
-        (is_cheap && !bars.overlap(smallest, largest)).then_some((hull, inputs))
-    });
-    match held {
-        Some((held, hull, inputs)) => FlushTarget::Level1 { held, inputs, hull },
-        None => FlushTarget::Level0,
-    }
-}
 
 impl Inner {
     /// Flushes the largest memtable that is the oldest of its sub-table and may be flushed (E7).
@@ -105,86 +61,32 @@ impl Inner {
         part: &Arc<SubTable>,
         oldest: &Immutable,
     ) -> Result<()> {
-        // If flushes are behind, they do not merge.
-        let is_behind = self.write_buffer.flush_debt() > 0.0;
-        let way = match self.settings.straight_flush && !table.is_gone() && !is_behind {
-            true => cheap_target(part, &oldest.memtable),
-            false => FlushTarget::Level0,
-        };
-        let inputs = match &way {
-            FlushTarget::Level0 => Vec::new(),
-            FlushTarget::Level1 { inputs, .. } => inputs.clone(),
-        };
-        match self.flush_by(table, part, oldest, way) {
-            // A slice of Level1 cannot be read. The memtable goes to Level0, where it is as safe
-            // (E8).
-            Err(error)
-                if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io)
-                    && !inputs.is_empty() =>
-            {
-                self.quarantine(part, &inputs, &error);
-                self.flush_by(table, part, oldest, FlushTarget::Level0)
-            }
-            flushed => flushed,
-        }
-    }
-
-    fn flush_by(
-        &self,
-        table: &Arc<Table>,
-        part: &Arc<SubTable>,
-        oldest: &Immutable,
-        way: FlushTarget,
-    ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let (inputs, others_from) = match &way {
-            FlushTarget::Level1 { inputs, hull, .. } => {
-                let (hull, without) = ((&*hull.0, &*hull.1), Some(&oldest.memtable));
-                (inputs.clone(), others_from(&part.view(), hull, inputs.iter(), without))
-            }
-            FlushTarget::Level0 => {
-                let view = part.view();
-                let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
-                let newer_from = newer.map(|memtable| memtable.csn_min()).min();
-                let alone = view.levels.is_empty();
-                let others_from = if alone { newer_from.unwrap_or(Csn::MAX) } else { Csn::ZERO };
-                (Vec::new(), others_from)
-            }
+        let others_from = {
+            let view = part.view();
+            let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
+            let newer_from = newer.map(|memtable| memtable.csn_min()).min();
+            let alone = view.levels.is_empty();
+            if alone { newer_from.unwrap_or(Csn::MAX) } else { Csn::ZERO }
         };
         let known = KnownTombstones::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
-        let rewrite = rewrite.as_deref();
         let later = self.hidden_later(part, &oldest.memtable, &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
-        let rule = DropRule { live: &live, others_from, ranges, rewrite };
+        let rule = DropRule { live: &live, others_from, ranges, rewrite: rewrite.get() };
         let mut written =
             PendingExtents::begin(self, self.level_storage.class_at(Place::Level0(0)))?;
-        written.warm = self.settings.warm_tables.then(|| WarmTables::of_flush(table.id));
-        // A tombstone is not dropped before the merge: it may hide versions in the other inputs.
-        let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
-        let alone = DropRule { others_from: alone, ..rule };
-        // Blocks that go directly to Level1 get the form of Level2's blocks: little overlaps them
-        // there, so they will likely go to Level2 unchanged.
-        let place =
-            if matches!(way, FlushTarget::Level0) { Place::Level0(0) } else { Place::Level2 };
-        let policy = self.settings.reuse_policy(place, others_from);
         let memtable = &*oldest.memtable;
-        // A memtable that goes to Level1 has no keys of damaged ranges.
-        let cuts = match &way {
-            FlushTarget::Level0 => self.cuts_of(part),
-            FlushTarget::Level1 { .. } => SplitPoints::default(),
-        };
+        let cuts = self.cuts_of(part);
+        let policy = self.settings.reuse_policy(Place::Level0(0), others_from);
         let blocks = policy.block_bytes;
-        let mut sources =
-            vec![MergeInput::of_memtable(memtable, part.range(), &alone, &cuts, blocks)];
-        if !inputs.is_empty() {
-            sources.push(MergeInput::of_slices(inputs.clone(), &written.bulk));
-        }
+        let source = MergeInput::of_memtable(memtable, part.range(), &rule, &cuts, blocks);
         let coder = Coder::new(self.level_storage.compression_at(Place::Level0(0)), None);
         let rules = (&rule, &known.ripe, &cuts);
-        let (stays, tally) = written.merge(table, sources, rules, policy, coder, place)?;
+        let place = Place::Level0(0);
+        let (_, tally) = written.merge(table, vec![source], rules, policy, coder, place)?;
         // Recovery needs nothing of a table that the manifest has dropped.
         match table.is_gone() {
             true => written.finish()?,
@@ -195,18 +97,9 @@ impl Inner {
             return Ok(());
         }
         let levels = part.view().levels.clone();
-        let mut past = Vec::new();
-        let (place, keys) = match &way {
-            FlushTarget::Level0 => (Place::Level0(levels.next_sublevel()), part.range()),
-            FlushTarget::Level1 { hull, .. } => {
-                (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past))
-            }
-        };
-        let new = written.slices(table.id, place, 0)?;
-        let fresh: Vec<_> = new.iter().map(|(_, slice)| slice.clone()).collect();
-        InheritedReads::of(inputs.iter(), &stays).pass_to(new.iter().map(|(_, slice)| slice));
-        let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
-        edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
+        let new = written.slices(table.id, Place::Level0(levels.next_sublevel()), 0)?;
+        let mut edit = LevelsEdit { added: new, ..LevelsEdit::default() };
+        edit.ranges = known.after(part, &edit, part.range(), others_from, Some(&oldest.memtable));
         edit.newest_from = memtable.csn_max();
         let change = Change::of(&edit);
         // A crash may discard a commit above the stable CSN, and another commit then gets its CSN.
@@ -224,6 +117,7 @@ impl Inner {
             let start = part.start.clone();
             edits.push(Edit::Flushed { table: table.id, start, csn: flushed });
             edits.push(Edit::Persisted { csn: persisted });
+            edits.extend(manifest.state().edit_of_rewrite(rewrite.since()));
             written.commit(&mut manifest, edits)?;
             table.recorded.store(true, Ordering::Release);
             self.persistence.note_recorded(persisted);
@@ -232,13 +126,8 @@ impl Inner {
         part.edit(&edit, Some((&oldest.memtable, flushed)));
         change.retire();
         drop(manifest);
-        let is_straight = matches!(way, FlushTarget::Level1 { .. });
-        if let FlushTarget::Level1 { held, .. } = way {
-            drop(held);
-        }
         self.refresh_debt();
-        let flushed = self.statistics.note_flush(written.bytes, &tally, is_straight);
-        note_write_load(&self.settings, part, &fresh, written.bytes, flushed);
+        self.statistics.note_flush(written.bytes, &tally);
         self.context.thermometer.note_written(written.bytes, self.settings.half_life());
         Ok(())
     }
@@ -304,41 +193,4 @@ impl Inner {
         }
         SplitPoints::before(cuts)
     }
-}
-
-/// Adds a flush of these slices to the write load of its sub-table. `flushed` is the number of
-/// bytes flushed in all, with this flush.
-fn note_write_load(
-    settings: &TieredSettings,
-    part: &SubTable,
-    fresh: &[Arc<Slice>],
-    bytes: u64,
-    flushed: u64,
-) {
-    // With one core, it does not matter where writes go.
-    let marks = if settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
-    part.write_load.add(bytes, flushed, settings.half_life(), marks.iter().map(|key| &**key));
-}
-
-/// Keys from the middles of about equal parts of some slices. Slices whose block index is not
-/// cached give none; cache warming inserts the indexes of flushed slices (CACHE-WARMING-1). This
-/// reads no device.
-fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
-    let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
-    let mut marks = Vec::new();
-    let mut before = 0;
-    for slice in slices {
-        let blocks = slice.meta.block_range();
-        // The middle of each part, as a number of blocks from the first.
-        let wanted = (0..MARKS).map(|part| (2 * part + 1) * all / (2 * MARKS));
-        let mut within =
-            wanted.filter(|at| (before..before + blocks.len()).contains(at)).peekable();
-        if within.peek().is_some()
-            && let Some(resident) = slice.extent.resident_now()
-        {
-            marks.extend(within.map(|at| resident.first(blocks.start + at - before).into()));
-        }
-        before += blocks.len();
-    }
-    marks
 }

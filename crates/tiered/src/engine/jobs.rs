@@ -135,8 +135,10 @@ impl TieredEngine {
     }
 
     /// Ends all work on the engine's files: once this returns, no work runs, and none begins again.
-    /// Reads from memory still work, and reads of files work while the files exist.
+    /// Reads from memory still work. Reads of files work as long as no other opening has used the
+    /// space of the files again; then they fail with [`ErrorKind::Closed`].
     pub fn close(&self) {
+        self.0.context.closed.close();
         let is_sound = self.0.health.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
         self.0.wakeups.wake_threads();

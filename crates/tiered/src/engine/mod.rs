@@ -31,7 +31,6 @@
 //! When the share is used up, [`TieredEngine::admit`] waits for a flush, and returns an error if no
 //! flush makes room.
 
-mod cache_warming;
 mod change;
 mod coding;
 mod compaction_shapes;
@@ -566,8 +565,12 @@ impl Engine for TieredEngine {
         self.0.flushes.is_short_of_space()
     }
 
-    fn flush_space(&self, bytes: u64) -> FlushSpace {
-        self.0.flush_space(bytes)
+    fn unwritten_bytes(&self, bytes: u64) -> u64 {
+        self.0.write_buffer.unflushed() as u64 + bytes
+    }
+
+    fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
+        self.0.flush_space(bytes + others)
     }
 
     fn debt(&self) -> Debt {

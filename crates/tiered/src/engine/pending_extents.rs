@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use spillway_base::clock::Clock;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::Inner;
-use super::cache_warming::WarmTables;
 use super::pace::{Pace, SYNC_BYTES};
 use crate::bulk_io::Bulk;
 use crate::compaction::{
@@ -15,7 +13,7 @@ use crate::compaction::{
     Tally,
 };
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
-use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
+use crate::extent_meta::{ExtentMeta, SliceMeta};
 use crate::level::Slice;
 use crate::manifest::{Edit, Manifest, Place};
 use crate::picker::Kind;
@@ -37,10 +35,6 @@ pub(super) struct PendingExtents<'a> {
     synced_bytes: u64,
     /// The pauses between extents, for work that should not slow other work.
     pace: Option<Pace>,
-    /// Selects the extents whose tables enter the cache as they are written (CACHE-WARMING-1, 2).
-    pub(super) warm: Option<WarmTables>,
-    /// The handles of the extents whose tables entered the cache.
-    seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
 
 impl Drop for PendingExtents<'_> {
@@ -69,8 +63,6 @@ impl<'a> PendingExtents<'a> {
             bytes: 0,
             synced_bytes: 0,
             pace: None,
-            warm: None,
-            seated: FxHashMap::default(),
         })
     }
 
@@ -132,7 +124,8 @@ impl<'a> PendingExtents<'a> {
     ) -> Result<Vec<(Place, Arc<Slice>)>> {
         let mut all = Vec::new();
         for (meta, slices) in &self.extents[from..] {
-            let extent = self.handle(table, meta)?;
+            let (space, context) = (&self.inner.space, &self.inner.context);
+            let extent = ExtentHandle::new(table, meta.clone(), space, context)?;
             all.extend(
                 slices
                     .iter()
@@ -166,24 +159,7 @@ impl<'a> PendingExtents<'a> {
             // A failure leaves the space where it is.
             let _ = space.trim(slots, bytes);
         }
-        let meta = built.meta.clone();
-        let warm = self.warm.as_ref().filter(|warm| warm.takes(&built.slices));
-        let warm = warm.map(|warm| warm.table);
-        self.put_at(built.meta, built.slices, &built.bytes)?;
-        let Some(table) = warm else { return Ok(()) };
-        let handle = ExtentHandle::new(table, meta, space, &self.inner.context)?;
-        // If the table cannot enter the cache, the first reader that needs it reads it.
-        let _ = handle.seat_written(&built.bytes);
-        self.seated.insert(handle.meta.id, handle);
-        Ok(())
-    }
-
-    /// The handle of a written extent of a table.
-    fn handle(&self, table: TableId, meta: &ExtentMeta) -> Result<Arc<ExtentHandle>> {
-        match self.seated.get(&meta.id) {
-            Some(handle) => Ok(handle.clone()),
-            None => ExtentHandle::new(table, meta.clone(), &self.inner.space, &self.inner.context),
-        }
+        self.put_at(built.meta, built.slices, &built.bytes)
     }
 
     /// Writes an extent into its slots, which are reserved. If the extent is never recorded, its

@@ -1,7 +1,5 @@
-//! Counts of what an engine has done since it was opened, and its newest compactions.
-//!
-//! The counts are for metrics and inspections. One of them also has an effect: the flushed bytes
-//! are the time by which the write loads of sub-tables decay ([`crate::write_load`]).
+//! Counts of what an engine has done since it was opened, and its newest compactions. They are for
+//! metrics and inspections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +17,6 @@ use crate::picker::{Kind, Pick};
 #[derive(Default)]
 pub(super) struct EngineStatistics {
     flushes: AtomicU64,
-    straight_flushes: AtomicU64,
     flushed_bytes: AtomicU64,
     compactions: [AtomicU64; Kind::ALL.len()],
     splits: AtomicU64,
@@ -41,7 +38,6 @@ pub(super) struct EngineStatistics {
 pub(super) struct EngineFigures {
     pub(super) flushes: u64,
     /// Flushes that merged a memtable into Level1.
-    pub(super) straight_flushes: u64,
     pub(super) flushed_bytes: u64,
     /// By [`Kind`].
     pub(super) compactions: [u64; Kind::ALL.len()],
@@ -69,7 +65,6 @@ impl EngineStatistics {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         EngineFigures {
             flushes: read(&self.flushes),
-            straight_flushes: read(&self.straight_flushes),
             flushed_bytes: read(&self.flushed_bytes),
             compactions: self.compactions.each_ref().map(read),
             splits: read(&self.splits),
@@ -88,22 +83,16 @@ impl EngineStatistics {
         self.moved_extents.load(Ordering::Relaxed)
     }
 
-    /// The bytes that were flushed.
-    pub(super) fn flushed_bytes(&self) -> u64 {
-        self.flushed_bytes.load(Ordering::Relaxed)
-    }
-
     /// What flushes and compactions reused and compressed, as metrics.
     pub(super) fn reuse_metrics(&self) -> impl Iterator<Item = Metric> {
         self.reuse.metrics()
     }
 
-    /// Counts a flush. Returns the bytes that were flushed with it.
-    pub(super) fn note_flush(&self, bytes: u64, tally: &Tally, is_straight: bool) -> u64 {
-        add(&self.straight_flushes, u64::from(is_straight));
+    /// Counts a flush.
+    pub(super) fn note_flush(&self, bytes: u64, tally: &Tally) {
         self.reuse.add(&tally.of_coding());
         add(&self.flushes, 1);
-        self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+        add(&self.flushed_bytes, bytes);
     }
 
     /// Counts a compaction that has written this many extents and bytes.

@@ -136,11 +136,6 @@ fn work_metrics(counts: &EngineFigures, tables: &TableSet, context: &ReadContext
         counter("tiered_flushes_total", "Memtables flushed.", counts.flushes),
         counter("tiered_flushed_bytes_total", "Bytes flushed.", counts.flushed_bytes),
         counter(
-            "tiered_straight_flushes_total",
-            "Memtables flushed directly into Level1.",
-            counts.straight_flushes,
-        ),
-        counter(
             "tiered_scan_tombstones_total",
             "Tombstones and hidden rows that scans passed one by one.",
             gap_figures.walked.load(Ordering::Relaxed),

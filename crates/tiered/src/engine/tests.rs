@@ -12,7 +12,6 @@ use spillway_base::batch::Op;
 use spillway_base::rng::Rng;
 use spillway_storage::sim::{Fault, SimDisk};
 
-mod cache_warming;
 mod coding;
 mod damage;
 mod deferred_free;
@@ -84,11 +83,9 @@ fn small() -> TieredSettings {
         adaptive_share: true,
         paced_compaction: true,
         data_reuse: true,
-        straight_flush: false,
         gaps: true,
         block_nodes: true,
         simd: true,
-        warm_tables: true,
         overlapped_compactions: true,
         recall: true,
         tiers: Vec::new(),
@@ -98,7 +95,6 @@ fn small() -> TieredSettings {
         settle_after: Duration::MAX,
         subtable_bytes: 4 << 20,
         subtables_max: 16,
-        write_cores: 1,
         memtables_bytes: 8 << 20,
         memtable_bytes: 1 << 20,
         cache_bytes: 1 << 20,
@@ -129,7 +125,7 @@ fn small() -> TieredSettings {
 
 /// Sub-tables are split as soon as they can be.
 fn small_parts() -> TieredSettings {
-    TieredSettings { subtable_bytes: 100 << 10, write_cores: 2, straight_flush: true, ..small() }
+    TieredSettings { subtable_bytes: 100 << 10, ..small() }
 }
 
 struct Bench {

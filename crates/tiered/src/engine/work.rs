@@ -14,7 +14,6 @@ use spillway_base::engine::Access;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
-use super::cache_warming::WarmTables;
 use super::change::Change;
 use super::coding::Codes;
 use super::debt::SliceSearch;
@@ -28,7 +27,6 @@ use crate::extent_meta::SliceId;
 use crate::inspect::Timer;
 use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
-use crate::memtable::Memtable;
 use crate::picker::{Conflicts, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::subtable::SubTable;
 use crate::table::Table;
@@ -309,17 +307,15 @@ impl Inner {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let Parted { sources, kept } = Parted::of(pick)?;
-        let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
+        let others_from = others_from(&part.view(), pick.hull(), pick.inputs());
         let kept_from = kept.iter().map(|slice| slice.meta.counts.csn_min).min();
         let others_from = others_from.min(kept_from.unwrap_or(Csn::MAX));
         let known = KnownTombstones::of(part, None, &live);
         let rewrite = table.rewrite(self.horizon.stable());
-        let rewrite = rewrite.as_deref();
-        let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
+        let rule =
+            DropRule { live: &live, others_from, ranges: &known.all, rewrite: rewrite.get() };
         let mut written = PendingExtents::begin(self, self.level_storage.class_at(pick.target))?;
         written.set_pace(pick.kind);
-        let warm = || WarmTables::in_place_of(table.id, pick.inputs());
-        written.warm = self.settings.warm_tables.then(warm);
         let supply = |slices| MergeInput::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let compression = self.level_storage.compression_of(pick.kind, pick.target);
@@ -356,6 +352,7 @@ impl Inner {
         let put_in_order = pick.kind == Kind::SelfMajor && !change.gains(&edit);
         let mut edits: Vec<Edit> = codes.edit(table, manifest.state()).into_iter().collect();
         edits.extend(change.edits(table, &edit, &levels.ranges));
+        edits.extend(manifest.state().edit_of_rewrite(rewrite.since()));
         written.commit(&mut manifest, edits)?;
         codes.publish(table, dictionaries);
         change.apply();
@@ -445,8 +442,8 @@ impl Parted {
     }
 }
 
-/// The smallest CSN in sources that may share keys with a range, other than the inputs and the
-/// memtable `without` (see [`DropRule`]).
+/// The smallest CSN in sources that may share keys with a range, other than the inputs (see
+/// [`DropRule`]).
 ///
 /// Versions that are installed later need not be considered: they are above the stable CSN, and so
 /// above every tombstone in an extent.
@@ -454,15 +451,11 @@ pub(super) fn others_from<'a>(
     view: &View,
     (smallest, largest): (&[u8], &[u8]),
     inputs: impl Iterator<Item = &'a Arc<Slice>>,
-    without: Option<&Arc<Memtable>>,
 ) -> Csn {
     let inputs: FxHashSet<SliceId> = inputs.map(|slice| slice.meta.id()).collect();
     let near = view.levels.runs().flat_map(|run| run.between(smallest, largest));
     let others = near.filter(|slice| !inputs.contains(&slice.meta.id()));
-    let memtables = view.memtables();
-    let memtables =
-        memtables.filter(|other| without.is_none_or(|without| !Arc::ptr_eq(other, without)));
-    let memtables = memtables.map(|memtable| memtable.csn_min());
+    let memtables = view.memtables().map(|memtable| memtable.csn_min());
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::engine::Access;
+use spillway_base::managed::ClosedFlag;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_reclaim::pages::{Buffer, PagePools};
 use spillway_storage::async_reads::AsyncReads;
@@ -21,9 +22,7 @@ use super::settings::ReadSettings;
 use super::slice_users::SliceUsers;
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
 use crate::bulk_io::{Bulk, ReadTicket};
-use crate::cache::{
-    Cache, Entrance, Holder, Kept, Pin, QueuedBlock, QueuedTable, RowCache, Seat, Sizes,
-};
+use crate::cache::{Cache, Holder, Kept, Pin, QueuedBlock, QueuedTable, RowCache, Seat, Sizes};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::deferred_free::DeferredFree;
 use crate::extent_meta::ExtentMeta;
@@ -76,6 +75,7 @@ pub(crate) struct ReadContext {
     pub(super) direct: bool,
     /// Memory that readers left to background threads to free.
     pub(crate) garbage: DeferredFree,
+    pub(crate) closed: ClosedFlag,
     pub(super) budget: Budget,
 }
 
@@ -101,6 +101,7 @@ impl ReadContext {
             reads_of_parts: AtomicU64::new(0),
             direct,
             garbage: DeferredFree::default(),
+            closed: ClosedFlag::default(),
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
@@ -345,7 +346,8 @@ impl ExtentHandle {
         self.home.as_ref().expect("only tests of the picker have detached extents")
     }
 
-    /// Reads a part of it and passes it to `then`.
+    /// Reads a part of it and passes it to `then`. All readers come here in the end: a reader whose
+    /// asynchronous or partial read fails reads the part again.
     fn read<T>(
         &self,
         part: &str,
@@ -355,13 +357,14 @@ impl ExtentHandle {
         then: impl FnOnce(Bytes<'_>) -> Result<T>,
     ) -> Result<T> {
         let home = self.home();
+        let failed = |error| home.context.closed.of_read(error);
         // Checked before memory is allocated, because the length may be damaged.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
             let error = Error::corruption("it lies outside of its extent");
-            return Err(self.damaged(part, &error));
+            return Err(failed(self.damaged(part, &error)));
         }
         let (at, pages) = (home.offset + offset, &home.context.pages);
-        match (access, home.context.direct) {
+        let outcome = match (access, home.context.direct) {
             // A direct read always waits for the device.
             (Access::MemoryOnly, _) | (Access::AtHand, true) => Err(would_block()),
             (Access::AtHand, false) => {
@@ -376,10 +379,10 @@ impl ExtentHandle {
             }
             (Access::Blocking, false) => {
                 let mut bytes = Buffer::new(len, pages);
-                home.file.read_at(at, &mut bytes)?;
-                then(Bytes::Own(bytes))
+                home.file.read_at(at, &mut bytes).and_then(|()| then(Bytes::Own(bytes)))
             }
-        }
+        };
+        outcome.map_err(failed)
     }
 
     fn frame(&self, offset: u64) -> FrameId {
@@ -444,7 +447,7 @@ impl ExtentHandle {
         // Index, filters and footer follow the blocks, so one read gets all three.
         let Range { start, end } = self.tail();
         let part = "index, filters and footer";
-        let seat = |tail: Bytes<'_>| self.seat_table(&tail, Entrance::Missed);
+        let seat = |tail: Bytes<'_>| self.seat_table(&tail);
         let table = self.read(part, start, (end - start) as usize, access, seat)?;
         note_read_by_this_thread(end - start);
         Ok(table)
@@ -475,7 +478,7 @@ impl ExtentHandle {
     /// [`ErrorKind::Corruption`].
     pub(super) fn keep_read(self: &Arc<Self>, missing: Missing, bytes: &[u8]) -> Result<()> {
         match missing {
-            Missing::Table => self.seat_table(bytes, Entrance::Missed).map(drop),
+            Missing::Table => self.seat_table(bytes).map(drop),
             Missing::Block(index) => match self.resident_now() {
                 Some(table) => {
                     let block = self.keep_frame(&table, index, bytes)?;
@@ -487,23 +490,8 @@ impl ExtentHandle {
         }
     }
 
-    /// Inserts into the cache the index and filters of an extent that was just written, from the
-    /// extent's bytes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Corruption`]: they differ from what should have been written.
-    pub(crate) fn seat_written(self: &Arc<Self>, bytes: &[u8]) -> Result<()> {
-        let tail = bytes.get(self.tail().start as usize..).unwrap_or_default();
-        self.seat_table(tail, Entrance::Written).map(drop)
-    }
-
-    /// Whether index and filters are in memory.
-    pub(crate) fn has_table(&self) -> bool {
-        !self.seat.is_empty()
-    }
-
     /// Inserts the index and filters into the cache, from the bytes at the extent's end.
-    fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Kept<CachedTable>> {
+    fn seat_table(self: &Arc<Self>, tail: &[u8]) -> Result<Kept<CachedTable>> {
         let from = self.tail().start;
         let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
         let part = |part: &str, (offset, len): (u64, u32)| {
@@ -529,7 +517,7 @@ impl ExtentHandle {
         }
         let sizes = Sizes { held: resident.bytes(), saved };
         let blocks = resident.blocks();
-        let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes, entrance);
+        let table = self.cache().seat(self, self.meta.id.0, resident, blocks, sizes);
         self.home().context.weigh();
         self.home().context.trim();
         Ok(table)

@@ -33,6 +33,7 @@
 //!                   from these keys
 //! 15 add dictionary table, its number, its bytes
 //! 16 move extent    table, extent id, data file, first slot, slots (as many as before)
+//! 17 rewritten      CSN: extents may have values in the form that this commit introduced
 //! ```
 
 use std::collections::BTreeMap;
@@ -86,6 +87,7 @@ pub(crate) enum Edit {
     Persisted { csn: Csn },
     NextExtent { id: ExtentId },
     Known { csn: Csn },
+    Rewritten { csn: Csn },
 }
 
 const CREATE_TABLE: u8 = 1;
@@ -104,6 +106,7 @@ const ADD_RANGE: u8 = 13;
 const CUT_RANGE: u8 = 14;
 const ADD_DICTIONARY: u8 = 15;
 const MOVE_EXTENT: u8 = 16;
+const REWRITTEN: u8 = 17;
 
 impl Edit {
     /// The edits that lead from some range tombstones of a table to others.
@@ -163,13 +166,9 @@ impl Edit {
                 put_varint(out, id.0);
                 slots.encode(out);
             }
-            Edit::Flushed { table, start, csn } => {
-                begin(FLUSHED, table.0.into());
-                put_bytes(out, start);
-                put_varint(out, csn.0);
-            }
-            Edit::Split { table, start, csn } => {
-                begin(SPLIT, table.0.into());
+            Edit::Flushed { table, start, csn } | Edit::Split { table, start, csn } => {
+                let splits = matches!(self, Edit::Split { .. });
+                begin(if splits { SPLIT } else { FLUSHED }, table.0.into());
                 put_bytes(out, start);
                 put_varint(out, csn.0);
             }
@@ -192,20 +191,21 @@ impl Edit {
             Edit::Persisted { csn } => begin(PERSISTED, csn.0),
             Edit::NextExtent { id } => begin(NEXT_EXTENT, id.0),
             Edit::Known { csn } => begin(KNOWN, csn.0),
+            Edit::Rewritten { csn } => begin(REWRITTEN, csn.0),
         }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Edit> {
         let at = reader.offset();
         let kind = reader.u8()?;
-        if kind == PERSISTED {
-            return Ok(Edit::Persisted { csn: Csn(reader.varint()?) });
-        }
-        if kind == NEXT_EXTENT {
-            return Ok(Edit::NextExtent { id: ExtentId(reader.varint()?) });
-        }
-        if kind == KNOWN {
-            return Ok(Edit::Known { csn: Csn(reader.varint()?) });
+        if matches!(kind, PERSISTED | NEXT_EXTENT | KNOWN | REWRITTEN) {
+            let number = reader.varint()?;
+            return Ok(match kind {
+                PERSISTED => Edit::Persisted { csn: Csn(number) },
+                NEXT_EXTENT => Edit::NextExtent { id: ExtentId(number) },
+                KNOWN => Edit::Known { csn: Csn(number) },
+                _ => Edit::Rewritten { csn: Csn(number) },
+            });
         }
         let table = TableId(reader.varint_u32()?);
         match kind {
@@ -412,6 +412,7 @@ pub(crate) struct State {
     pub(crate) persisted: Csn,
     pub(crate) next_extent: ExtentId,
     pub(crate) known: Csn,
+    pub(crate) rewritten: Csn,
 }
 
 impl Default for State {
@@ -421,6 +422,7 @@ impl Default for State {
             persisted: Csn::ZERO,
             next_extent: ExtentId(1),
             known: Csn::ZERO,
+            rewritten: Csn::ZERO,
         }
     }
 }
@@ -432,7 +434,13 @@ impl State {
     /// The largest CSN in it. It was stable when it was recorded (E7).
     pub(crate) fn newest(&self) -> Csn {
         let tables = self.tables.values().map(TableState::newest);
-        tables.fold(self.persisted.max(self.known), Csn::max)
+        tables.fold(self.persisted.max(self.known).max(self.rewritten), Csn::max)
+    }
+
+    /// The edit that records from which commit on a rewrite applies, unless the state has it. A log
+    /// that lost this commit no longer has the form of the rewritten values (E7).
+    pub(crate) fn edit_of_rewrite(&self, since: Option<Csn>) -> Option<Edit> {
+        since.filter(|csn| *csn > self.rewritten).map(|csn| Edit::Rewritten { csn })
     }
 
     /// Removes the dictionaries that no extent names (DICTIONARY-2).
@@ -498,10 +506,8 @@ impl State {
             }
             Edit::RemoveSlice { table, id } => {
                 if !self.extent(table, id.extent)?.remove(id.first_block) {
-                    return Err(Error::corruption(format!(
-                        "a slice of {} is removed from {table:?}, which lacks it",
-                        id.extent
-                    )));
+                    let message = format!("{table:?} lacks a slice of {} to remove", id.extent);
+                    return Err(Error::corruption(message));
                 }
             }
             Edit::AddDictionary { table, id, bytes } => {
@@ -513,9 +519,8 @@ impl State {
             Edit::MoveExtent { table, id, slots } => {
                 let meta = &mut self.extent(table, id)?.meta;
                 if meta.slots.count != slots.count {
-                    return Err(Error::corruption(format!(
-                        "{id} is moved to {slots}, and has others"
-                    )));
+                    let message = format!("{id} is moved to {slots}, and has others");
+                    return Err(Error::corruption(message));
                 }
                 meta.slots = slots;
             }
@@ -551,6 +556,7 @@ impl State {
             Edit::Persisted { csn } => self.persisted = self.persisted.max(csn),
             Edit::NextExtent { id } => self.next_extent = self.next_extent.max(id),
             Edit::Known { csn } => self.known = self.known.max(csn),
+            Edit::Rewritten { csn } => self.rewritten = self.rewritten.max(csn),
         }
         Ok(())
     }

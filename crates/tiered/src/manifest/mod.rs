@@ -356,6 +356,7 @@ fn tell(state: &State, give: &mut dyn FnMut(Edit)) {
     give(Edit::Persisted { csn: state.persisted });
     give(Edit::NextExtent { id: state.next_extent });
     give(Edit::Known { csn: state.known });
+    give(Edit::Rewritten { csn: state.rewritten });
 }
 
 #[cfg(fuzzing)]

@@ -37,7 +37,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::edit::Edit;
 
 const FILE_MAGIC: &[u8; 8] = b"SPWYMNFT";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const RECORD_MAGIC: u32 = 0x5246_4E4D;
 pub(super) const HEADER_LEN: usize = 32;
 pub(super) const RECORD_HEADER_LEN: usize = 20;

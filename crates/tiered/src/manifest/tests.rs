@@ -95,6 +95,7 @@ fn history() -> Vec<Vec<Edit>> {
             Edit::DropTable { table: table(2) },
             Edit::NextExtent { id: ExtentId(100) },
             Edit::Known { csn: Csn(81) },
+            Edit::Rewritten { csn: Csn(82) },
         ],
     ]
 }
@@ -191,9 +192,9 @@ fn a_record_missing_from_the_middle_is_damage() {
 
 #[test]
 fn another_format_is_named_as_such() {
-    for version in [0, 1, 3, u16::MAX] {
+    for version in [0, 2, 4, u16::MAX] {
         let mut bytes = encode_header(4096, 1);
-        assert_eq!(bytes[8..10], [2, 0]);
+        assert_eq!(bytes[8..10], [3, 0]);
         bytes[8..10].copy_from_slice(&version.to_le_bytes());
         let crc = spillway_base::checksum::crc32c(&bytes[..HEADER_LEN - 4]);
         bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
@@ -382,6 +383,7 @@ fn the_newest_csn_of_a_state_is_that_of_any_edit() {
         (Edit::Known { csn: Csn(4) }, 4),
         (Edit::Flushed { table, start: Box::default(), csn: Csn(5) }, 5),
         (Edit::Split { table, start: Box::from(*b"q"), csn: Csn(6) }, 6),
+        (Edit::Rewritten { csn: Csn(7) }, 7),
         (Edit::AddRange { table, keys, mark }, 8),
         (Edit::AddExtent { table, meta }, 8),
         (Edit::AddSlice { table, place: Place::Level1, meta: slice(9, 0, 60) }, 500),

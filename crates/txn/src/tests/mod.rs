@@ -74,13 +74,24 @@ fn open_by(
     budget: &Budget,
     clock: Clock,
 ) -> Result<Db> {
+    open_as(disk, log, engine, budget, clock, settings())
+}
+
+fn open_as(
+    disk: &SimDisk,
+    log: &LogSettings,
+    engine: ModelEngine,
+    budget: &Budget,
+    clock: Clock,
+    settings: ManagerSettings,
+) -> Result<Db> {
     let engine = Arc::new(engine);
     let horizon = HorizonHandle::new();
     let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
     let (manager, _) = recover(
         &disk,
         log,
-        settings(),
+        settings,
         &horizon,
         Engines::new(vec![engine.clone()]),
         budget.clone(),

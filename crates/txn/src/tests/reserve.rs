@@ -213,6 +213,24 @@ fn reserve_7_refuses_commits_that_an_engine_could_not_write_to_its_files() {
     try_set(&db, "small", "").unwrap();
 }
 
+/// A large batch may take more than is left before the engine notices that space is short.
+#[test]
+fn reserve_7_asks_for_a_large_batch_even_if_nothing_is_short() {
+    let (disk, budget, clock) = (SimDisk::new(9), Budget::new(256 << 20), Clock::system());
+    let settings = ManagerSettings { transaction_bytes_max: 64 << 20, ..settings() };
+    let db = open_as(&disk, &log(1), ModelEngine::new(), &budget, clock, settings).unwrap();
+    create(&db, TABLE);
+    db.engine.look_away();
+    db.engine.set_flush_space(FlushSpace::Lacking);
+    try_set(&db, "small", "there").unwrap();
+    let value = "v".repeat(9 << 20);
+    let txn = db.manager.begin(TransactionOptions::default());
+    for key in ["a", "b", "c", "d"] {
+        put(&txn, key, &value).unwrap();
+    }
+    assert_eq!(txn.commit().wait().unwrap_err().kind(), ErrorKind::DiskFull);
+}
+
 #[test]
 fn reserve_7_waits_for_a_flush_that_may_leave_space() {
     let disk = SimDisk::new(10);
@@ -233,6 +251,8 @@ fn reserve_7_waits_for_a_flush_that_may_leave_space() {
     });
     try_set(&db, "small", "there").unwrap();
     assert_eq!(db.value("small").as_deref(), Some("there"));
+    // The engine does not keep itself.
+    db.engine.watch_giving(|| ());
     db.manager.close().unwrap();
 }
 

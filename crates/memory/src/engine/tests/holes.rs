@@ -244,3 +244,31 @@ fn hole_4_a_file_system_without_holes_is_asked_once() {
     assert_eq!(world.engine.0.checkpoints.last().number, written);
     world.assert_is_whole(table);
 }
+
+/// A segment that compaction wrote, of one small record, is not compacted again and again while
+/// space is sought.
+#[test]
+fn the_search_for_space_ends_at_a_small_compacted_segment() {
+    let mut world = World::new(39);
+    let table = world.tables()[0];
+    world.put(table, b"k", b"");
+    for round in 0..8 {
+        world.put(table, &key(1), &[round; VALUE]);
+    }
+    world.tell();
+    world.engine.0.rows().collect_all();
+    world.engine.persist_all().unwrap();
+    world.cut();
+    let inner = &world.engine.0;
+    inner.segments.note_kept().unwrap();
+    inner.eviction().evict(usize::MAX);
+    let victim = world.place_of(table, b"k").handle;
+    assert!(inner.log_compaction().move_live(&[victim], u64::MAX).unwrap());
+    assert!(world.files().iter().any(|name| name.ends_with(".rows")), "{:?}", world.files());
+    let mut rounds = 0;
+    while world.punch().unwrap() {
+        rounds += 1;
+        assert!(rounds < 100, "{:?}", world.files());
+    }
+    world.assert_is_whole(table);
+}

@@ -56,7 +56,7 @@ impl World {
         self.engine.begin_read(table, key, self.csn, waker)
     }
 
-    fn place_of(&self, table: TableId, key: &[u8]) -> Place {
+    pub(super) fn place_of(&self, table: TableId, key: &[u8]) -> Place {
         let inner = &self.engine.0;
         let (pin, tables) = (inner.store.pin(), inner.tables.load());
         let rid = tables[&table].index.get(key, &pin).unwrap();
@@ -479,29 +479,39 @@ fn a_scan_reads_evicted_rows_side_by_side() {
     }
 }
 
-/// MEMORY-4: a record that cannot be read stays where it is, and compactions end without it.
+/// MEMORY-4: a record that cannot be read stays where it is, and compactions end without it. It has
+/// a flipped bit, or its file ends within it or before it.
 #[test]
 fn memory_4_compactions_end_at_a_damaged_record() {
-    let (mut world, table) = World::evicted(4, 60, 100);
-    let place = world.place_of(table, &key(8));
-    // All other rows leave the first segment.
-    world.end = u64::MAX;
-    for number in (0..60).filter(|number| *number != 8) {
-        world.put(table, &key(number), &[number as u8; 100]);
-    }
-    world.evict_all();
-    world.engine.persist_all().unwrap();
-    world.cut();
-    world.disk.rot(&segment_path(1, "kept"), u64::from(place.offset) + 30, 0x10);
-    let mut jobs = 0;
-    while world.engine.run_background_job().unwrap() {
-        jobs += 1;
-        assert!(jobs < 100, "compactions do not end");
-    }
-    world.engine.compact_all().unwrap();
-    let damaged = world.look(table, &key(8), Access::Blocking).unwrap_err();
-    assert_eq!(damaged.kind(), ErrorKind::Corruption);
-    for number in (0..60).filter(|number| *number != 8) {
-        assert!(world.look(table, &key(number), Access::Blocking).unwrap().is_some());
+    for end in [None, Some(30), Some(0), Some(-10)] {
+        let (mut world, table) = World::evicted(4, 60, 100);
+        let place = world.place_of(table, &key(8));
+        // All other rows leave the first segment.
+        world.end = u64::MAX;
+        for number in (0..60).filter(|number| *number != 8) {
+            world.put(table, &key(number), &[number as u8; 100]);
+        }
+        world.evict_all();
+        world.engine.persist_all().unwrap();
+        world.cut();
+        let (path, offset) = (segment_path(1, "kept"), u64::from(place.offset));
+        match end {
+            None => world.disk.rot(&path, offset + 30, 0x10),
+            Some(end) => {
+                let file = world.disk.open(&path, OpenMode::Write).unwrap();
+                file.set_len(offset.strict_add_signed(end)).unwrap();
+            }
+        }
+        let mut jobs = 0;
+        while world.engine.run_background_job().unwrap() {
+            jobs += 1;
+            assert!(jobs < 100, "compactions do not end");
+        }
+        world.engine.compact_all().unwrap();
+        let damaged = world.look(table, &key(8), Access::Blocking).unwrap_err();
+        assert_eq!(damaged.kind(), ErrorKind::Corruption, "{damaged}");
+        for number in (0..60).filter(|number| *number != 8) {
+            assert!(world.look(table, &key(number), Access::Blocking).unwrap().is_some());
+        }
     }
 }

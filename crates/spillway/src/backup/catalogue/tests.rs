@@ -52,7 +52,7 @@ fn a_catalogue_is_read_as_it_was_written() {
     let figures = (read.identity, read.persisted, read.segment_bytes);
     assert_eq!(figures, ([7; 16], Csn(3), 64 << 10));
     let tables: Vec<u32> = read.extents.iter().map(|copy| copy.table.0).collect();
-    assert_eq!(tables, [0, 1, 1, 1, 1]);
+    assert_eq!(tables, [0, 1, 1, 1, 1, 1]);
     assert!(RECORD.encode(&read.encode()) == bytes);
 }
 

@@ -47,7 +47,7 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let extent = Arc::new(Paged(Seat::of(Some(&cache))));
     let other = filled(&pools, 0xFF);
     let shelf = Shelf { cache, extent, pools, _other: other };
-    shelf.cache.seat(&shelf.extent, 1, (), blocks, TABLE, Entrance::Missed);
+    shelf.cache.seat(&shelf.extent, 1, (), blocks, TABLE);
     bring(&shelf, 0, 0);
     LoomArc::new(shelf)
 }

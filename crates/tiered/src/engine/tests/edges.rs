@@ -509,6 +509,7 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     assert_eq!(all(), as_written);
     // The commit that came with the rewrite is stable.
     bench.install(&(Csn(7), put(1, "a0", "0")));
+    assert_eq!(bench.engine.newest_recorded(), Csn(6));
     bench.engine.compact_all().unwrap();
     let cut = told([Some("a"), Some("b"), Some("lx"), Some("as it is"), None]);
     assert_eq!(all(), cut);
@@ -518,6 +519,24 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     bench.engine.compact_all().unwrap();
     assert_eq!(read(8, "a").as_deref(), Some("cxyz"));
     assert_eq!(all(), cut);
+}
+
+/// E7: the files record the commit of a rewrite, although no version of theirs has its CSN: a log
+/// that lacks it lacks the form of the rewritten values.
+#[test]
+fn e7_the_commit_of_a_rewrite_is_recorded() {
+    for compacts in [false, true] {
+        let disk = SimDisk::new(1);
+        let bench = with_table(&disk);
+        bench.install(&(Csn(2), put(1, "a", "axb")));
+        if compacts {
+            bench.engine.flush_all().unwrap();
+        }
+        bench.install(&(Csn(3), batch(&[Op::CreateTable(table(2))])));
+        bench.engine.set_rewrite(table(1), Csn(3), Some(Arc::new(SplitPoints)));
+        bench.engine.compact_all().unwrap();
+        assert_eq!(bench.engine.0.persistence.manifest().state().rewritten, Csn(3));
+    }
 }
 
 /// E7: the engine reports the commit that a flush waits for, so that no thread syncs the log only

@@ -216,8 +216,9 @@ impl Accelerator for Gate {
 #[test]
 fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let settings = TieredSettings {
-        straight_flush: true,
         data_reuse: false,
+        memtable_bytes: 8 << 20,
+        memtables_bytes: 32 << 20,
         subtable_bytes: 1 << 30,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
@@ -227,11 +228,9 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let rows = 5000;
     (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
     bench.engine.compact_all().unwrap();
-    // As many rows go into Level1, above those.
-    for from in (0..rows).step_by(500) {
-        (from..from + 500).for_each(|key| put(&bench, 2 + rows + key, key, 1000));
-        bench.engine.flush_all().unwrap();
-    }
+    // As many rows go into Level0, above those.
+    (0..rows).for_each(|key| put(&bench, 2 + rows + key, key, 1000));
+    bench.engine.flush_all().unwrap();
     assert_eq!(bench.engine.status()[0].subtables, 1);
     let gate = Gate::default();
     bench.engine.offload_to(Box::new(gate.clone()));
@@ -273,83 +272,31 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     verify_clean(&disk);
 }
 
-/// Ascending keys, which do not overlap Level1, are flushed directly into it. Random keys go to
-/// Level0 once Level1 has so much data that a direct merge does not pay.
+/// E8: damage prevents only the split that finds it. Memtables are still flushed, and the engine
+/// goes on.
 #[test]
-fn a_flush_that_meets_little_goes_straight_into_level1() {
-    let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
-    let straight = || bench.engine.0.statistics.figures().straight_flushes;
-    let sublevels = || bench.engine.status()[0].sublevels;
-    let mut csn = 2;
-    for round in 0..6_u64 {
-        for key in 0..100 {
-            put(&bench, csn, round * 100 + key, 1000);
-            csn += 1;
-        }
-        bench.engine.flush_all().unwrap();
-    }
-    assert_eq!((straight(), sublevels()), (6, 0));
-    for key in 0..60 {
-        put(&bench, csn, key * 10, 100);
-        csn += 1;
-    }
+fn e8_damage_met_by_a_split_stops_neither_flushes_nor_the_engine() {
+    let (disk, bench) = with_table(small());
+    (0..300).for_each(|key| put(&bench, 2 + key, key, 1000));
+    bench.engine.compact_all().unwrap();
+    // A slice of Level0 spans the middle of the sub-table.
+    (0..20).for_each(|key| put(&bench, 400 + key, key * 15 % 300, 1000));
     bench.engine.flush_all().unwrap();
-    assert_eq!((straight(), sublevels()), (6, 1));
-    // Level0 now has some of these keys, so the next flush must go above it.
-    put(&bench, csn, 55, 100);
+    let (_, part) = bench.part(1);
+    let levels = part.view().levels.clone();
+    let slots = levels.level0[0].run.slices().at(0).extent.meta.slots;
+    drop((part, levels, bench));
+    let file = dir().join(format!("{:06}.data", slots.file));
+    disk.rot(&file, u64::from(slots.first) * (64 << 10) + 50, 1);
+
+    let bench = open_with(Arc::new(disk.clone()), small()).unwrap();
+    bench.horizon.stable.store(999, Ordering::SeqCst);
+    let (whole, part) = bench.part(1);
+    assert!(!bench.engine.0.split(&whole, &part).unwrap());
+    assert!(part.quarantined().is_some() && bench.engine.health().is_ok());
+    put(&bench, 2000, 7_000_000, 10);
     bench.engine.flush_all().unwrap();
-    assert_eq!((straight(), sublevels()), (6, 2));
-    let mut value = Vec::new();
-    for key in [0, 55, 599_u64] {
-        let found =
-            bench.engine.get(table(1), &key.to_be_bytes(), Csn(csn), Access::Blocking, &mut value);
-        assert!(found.unwrap().is_value());
-    }
-    drop(bench);
-    verify_clean(&disk);
-}
-
-/// E8: damage in Level1 prevents only the direct flush, or the split, that finds it. Memtables are
-/// still flushed, and the engine goes on.
-#[test]
-fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {
-    for splits in [false, true] {
-        let settings = || TieredSettings { straight_flush: !splits, ..small() };
-        let (disk, bench) = with_table(settings());
-        (0..300).for_each(|key| put(&bench, 2 + key, key, 1000));
-        bench.engine.compact_all().unwrap();
-        // Into Level1, or above Level2 such that a slice spans the middle of the sub-table.
-        (0..if splits { 20 } else { 300 })
-            .for_each(|key| put(&bench, 400 + key, key * 15 % 300, 1000));
-        bench.engine.flush_all().unwrap();
-        let (_, part) = bench.part(1);
-        let levels = part.view().levels.clone();
-        let damaged = if splits { &levels.level0[0].run } else { &levels.level1 };
-        let slots = damaged.slices().at(0).extent.meta.slots;
-        drop((part, levels, bench));
-        disk.rot(
-            &dir().join(format!("{:06}.data", slots.file)),
-            u64::from(slots.first) * (64 << 10) + 50,
-            1,
-        );
-
-        let bench = open_with(Arc::new(disk.clone()), settings()).unwrap();
-        bench.horizon.stable.store(999, Ordering::SeqCst);
-        let (whole, part) = bench.part(1);
-        if splits {
-            assert!(!bench.engine.0.split(&whole, &part).unwrap());
-        } else {
-            // Enough rows that the overlapping data is little in comparison.
-            (0..400).for_each(|key| put(&bench, 1000 + key, 1_000_000 + key, 2000));
-            put(&bench, 1400, 0, 10);
-            bench.engine.flush_all().unwrap();
-            assert_eq!(bench.engine.persisted(), Csn(1400));
-        }
-        assert!(part.quarantined().is_some() && bench.engine.health().is_ok());
-        put(&bench, 2000, 7_000_000, 10);
-        bench.engine.flush_all().unwrap();
-        assert!(bench.get(table(1), &7_000_000_u64.to_be_bytes(), Csn(2000)).unwrap().is_some());
-    }
+    assert!(bench.get(table(1), &7_000_000_u64.to_be_bytes(), Csn(2000)).unwrap().is_some());
 }
 
 /// Two of these rows do not fit one slot, so a part of each slot stays free. Merging them would

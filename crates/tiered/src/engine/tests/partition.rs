@@ -231,7 +231,7 @@ fn waxing_and_waning() -> Vec<Commit> {
 fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
     let commits = waxing_and_waning();
     let newest = commits.last().unwrap().0;
-    let settings = || TieredSettings { subtable_bytes: 60 << 10, write_cores: 1, ..small_parts() };
+    let settings = || TieredSettings { subtable_bytes: 60 << 10, ..small_parts() };
     // The operations of the background jobs that split and joined.
     let whole = SimDisk::new(0);
     let mut changes: [Vec<std::ops::Range<u64>>; 2] = Default::default();
@@ -361,98 +361,6 @@ fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
         }
         rows::flush(bench);
     }
-}
-
-/// The bounds of a table's sub-tables, and the numbers of splits and joins of all tables.
-fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
-    let starts = parts(bench, of).into_iter().skip(1);
-    let starts = starts.map(|part| String::from_utf8_lossy(&part.start).into_owned()).collect();
-    let figures = bench.engine.0.statistics.figures();
-    (starts, figures.splits, figures.joins)
-}
-
-/// A sub-table that receives most writes is split in the middle of its writes. Its halves stay
-/// apart while the writes go on, and are joined when writes go elsewhere.
-#[test]
-fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
-    let settings = TieredSettings {
-        subtable_bytes: 16 << 20,
-        memtables_bytes: 512 << 10,
-        memtable_bytes: 256 << 10,
-        write_cores: 4,
-        ..small()
-    };
-    let disk = SimDisk::new(6);
-    let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
-    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
-    // Most data is below the keys that are written repeatedly.
-    written(&bench, 1, 5, |csn| csn % 1000);
-    let mut rng = Rng::new(4);
-    let hot: Vec<u64> = (0..20_000).map(|_| 800_000 + rng.below(6000)).collect();
-    let key = |csn: u64| hot[csn as usize % hot.len()];
-    written(&bench, 1, 40, key);
-    let (starts, splits, _) = bounds(&bench, 1);
-    assert!((2..8).contains(&starts.len()), "{starts:?}");
-    assert!(starts.iter().filter(|start| start.as_str() > "800000").count() >= 2, "{starts:?}");
-    written(&bench, 1, 10, key);
-    let (after, more, joins) = bounds(&bench, 1);
-    assert!(joins <= 1 && more <= splits + 1, "{starts:?} {after:?}: {splits} {more} {joins}");
-
-    // After an opening, the engine does not know the earlier writes, and considers nothing cold.
-    let newest = bench.horizon.stable();
-    drop(bench);
-    let bench = open_with(Arc::new(disk), settings.clone()).unwrap();
-    bench.horizon.stable.store(newest.0, Ordering::SeqCst);
-    bench.horizon.installed.store(newest.0, Ordering::SeqCst);
-    bench.work().unwrap();
-    assert_eq!(bounds(&bench, 1), (after.clone(), 0, 0));
-    written(&bench, 1, 12, key);
-    assert_eq!(bounds(&bench, 1).0.len(), after.len(), "it is known by now");
-
-    written(&bench, 2, 40, |csn| csn);
-    // Together they are too large to be joined because of their size alone.
-    assert_eq!(parts(&bench, 1).len(), 2, "{after:?} {:?}", bounds(&bench, 1));
-
-    // With one core, nothing is split because of its writes.
-    let settings = TieredSettings { write_cores: 1, ..settings };
-    let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
-    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
-    written(&bench, 1, 40, key);
-    assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
-}
-
-/// The engine learns the keys of flushed writes from block indexes in memory, and reads no device
-/// for that.
-#[test]
-fn heat_is_noted_without_a_read() {
-    for warm_tables in [true, false] {
-        let settings = TieredSettings { write_cores: 4, warm_tables, ..small() };
-        let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
-        bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
-        written(&bench, 1, 1, |csn| csn);
-        let (_, part) = bench.part(1);
-        let view = part.view();
-        let tables = || view.levels.places().map(|(_, slice)| slice.extent.has_table());
-        assert!(tables().count() > 0 && tables().all(|has| has == warm_tables), "{warm_tables}");
-        assert_eq!(part.write_load.marks() > 0, warm_tables);
-    }
-}
-
-/// Appended rows go to the last sub-table, however often it is split. So it is not split because of
-/// its writes.
-#[test]
-fn what_is_appended_is_not_split_for_its_heat() {
-    let settings = TieredSettings {
-        subtable_bytes: 16 << 20,
-        memtables_bytes: 512 << 10,
-        memtable_bytes: 256 << 10,
-        write_cores: 4,
-        ..small()
-    };
-    let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
-    bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
-    written(&bench, 1, 60, |csn| csn);
-    assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
 /// If a crash ends a full compaction, what the compaction has recorded stays. A second full

@@ -11,7 +11,7 @@ const FILE: &str = "/data/recent";
 
 /// Settings under which reads come from extents.
 fn settings() -> TieredSettings {
-    TieredSettings { row_cache_share: 0.0, subtable_bytes: 100 << 10, write_cores: 2, ..small() }
+    TieredSettings { row_cache_share: 0.0, subtable_bytes: 100 << 10, ..small() }
 }
 
 fn reopened(disk: &SimDisk) -> Bench {

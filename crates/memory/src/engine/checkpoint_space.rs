@@ -1,0 +1,149 @@
+//! The disk space that the next checkpoint may need.
+//!
+//! Without a checkpoint, the log is not cut, and the space of deleted rows is not returned. So the
+//! log refuses commits before they take this space (RESERVE-7 of the log's reserve).
+//!
+//! - **CHECKPOINT-SPACE-1 (enough).** The estimate is at least what a checkpoint of the present
+//!   tables writes: all pages of their arrays, and their indexes. It also has what the smallest log
+//!   compaction on a full disk copies ([`super::compact`]).
+//! - **CHECKPOINT-SPACE-2 (growth).** A commit is accepted only if there is space for the estimate
+//!   and for [`GROWTH`] times the commit's bytes. Commits that are on their way do not count. While
+//!   much more is free ([`AHEAD`]), commits do not ask, and background threads look from time to
+//!   time.
+//! - **CHECKPOINT-SPACE-3 (other engines).** For commits to other engines' tables, only what the
+//!   next checkpoint really writes counts, and nothing if the last one has all commits. So tables
+//!   that stay as they are never keep other tables' commits out.
+
+use std::path::Path;
+use std::time::Duration;
+
+use spillway_base::Csn;
+use spillway_base::clock;
+use spillway_base::engine::FlushSpace;
+use spillway_base::sync::atomic::Ordering;
+use spillway_storage::Disk;
+
+use super::checkpoints::Checkpoints;
+use super::table_set::{TableSet, Tables};
+use super::work_state::Work;
+use crate::index_file;
+use crate::rows::{PAGE_BYTES, PAGE_ENTRIES};
+use crate::segments::Segments;
+use crate::table::DeletedRange;
+
+/// Bytes of a checkpoint for each byte of a batch: a row takes an entry of an array, and its key in
+/// the index's file.
+const GROWTH: u64 = 2;
+/// The background thread sums the tables this often.
+const SUM_EVERY: Duration = Duration::from_millis(250);
+/// Commits ask only if less space than this is free beside a checkpoint: several segments of the
+/// log.
+const AHEAD: u64 = 256 << 20;
+/// The bytes of a table, of a page (which may have a file of its own) and of a segment in a
+/// manifest, without deleted ranges.
+const TABLE_BYTES: u64 = 256;
+const PAGE_FILE_BYTES: u64 = 32;
+const SEGMENT_BYTES: u64 = 16;
+
+/// The bytes of a checkpoint of few tables beside their pages and indexes.
+const CHECKPOINT_REST: u64 = 16 << 10;
+/// On a full disk, segments are compacted if there is room for this many bytes of live records
+/// beside a checkpoint,
+const ROOM_MIN: u64 = 16 << 10;
+/// and for this fraction of the arrays' pages, because each compaction and each search for dead
+/// pages searches the arrays.
+pub(super) const COST_SHARE: u64 = 16;
+
+/// The room beside a checkpoint from which on segments are compacted on a full disk, if the arrays'
+/// pages have this many bytes.
+pub(super) fn compaction_room(pages: u64) -> u64 {
+    ROOM_MIN.max(pages / COST_SHARE)
+}
+
+/// The bytes of the arrays' pages, and of the other files, of a checkpoint of these tables. It
+/// writes the indexes of tables with inserts after `since`.
+pub(super) fn checkpoint_bytes(tables: &Tables, segments: &Segments, since: Csn) -> [u64; 2] {
+    let exist = tables.values().filter(|table| table.dropped() == Csn::MAX);
+    let mut bytes = [0, CHECKPOINT_REST + SEGMENT_BYTES * segments.iter().count() as u64];
+    for table in exist {
+        let pages = table.rows.end().div_ceil(PAGE_ENTRIES);
+        bytes[0] += pages * (PAGE_BYTES as u64 + 8);
+        bytes[1] += pages * PAGE_FILE_BYTES + TABLE_BYTES;
+        if table.last_insert() > since {
+            let not_loaded = table.load().map_or(0, |load| load.reader.file_bytes());
+            let index = table.index.bytes() as u64;
+            bytes[1] += index * index_file::BYTES_PER_MEMORY_BYTE + not_loaded;
+        }
+        if let Some(ranges) = table.ranges_before_read() {
+            let ends = |end: &Option<Vec<u8>>| end.as_ref().map_or(0, Vec::len);
+            let range = |range: &DeletedRange| range.start.len() + ends(&range.end) + 32;
+            bytes[1] += ranges.iter().map(range).sum::<usize>() as u64;
+        }
+    }
+    bytes
+}
+
+/// The parts of the engine that decide on its space.
+pub(super) struct SpaceCheck<'e> {
+    pub(super) disk: &'e dyn Disk,
+    pub(super) dir: &'e Path,
+    pub(super) segments: &'e Segments,
+    pub(super) tables: &'e TableSet,
+    pub(super) checkpoints: &'e Checkpoints,
+    pub(super) work: &'e Work,
+}
+
+impl SpaceCheck<'_> {
+    /// The bytes that the next checkpoint may need after a commit (CHECKPOINT-SPACE-1).
+    fn need(&self) -> u64 {
+        let tables = self.tables.load();
+        if tables.is_empty() {
+            return 0;
+        }
+        let [pages, rest] = checkpoint_bytes(&tables, self.segments, Csn::ZERO);
+        pages + rest + compaction_room(pages)
+    }
+
+    /// The bytes of the next checkpoint after a commit of this many bytes (CHECKPOINT-SPACE-2), or
+    /// without one, if it has anything to write (CHECKPOINT-SPACE-3).
+    pub(super) fn unwritten(&self, bytes: u64) -> u64 {
+        if bytes > 0 {
+            return self.need() + GROWTH * bytes;
+        }
+        if !self.checkpoints.lacks_commits() {
+            return 0;
+        }
+        let since = self.checkpoints.recorded();
+        checkpoint_bytes(&self.tables.load(), self.segments, since).iter().sum()
+    }
+
+    fn free(&self) -> u64 {
+        self.disk.available(self.dir).unwrap_or(u64::MAX)
+    }
+
+    /// Notes whether commits have to ask for space.
+    pub(super) fn note(&self) {
+        let now = clock::now();
+        let mut estimate = self.work.checkpoint_need.lock();
+        let (mut need, estimated_at) = *estimate;
+        if need == 0 || now.saturating_sub(estimated_at) >= SUM_EVERY {
+            need = self.need();
+            *estimate = (need, now);
+        }
+        let is_short = need > 0 && self.free() < need + AHEAD;
+        self.work.nears_full_disk.store(is_short, Ordering::Release);
+    }
+
+    /// Whether there is space for a checkpoint after a commit of this many bytes, beside `others`.
+    pub(super) fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
+        let (need, free) = (self.unwritten(bytes), self.free());
+        if self.work.lacks_space.load(Ordering::Acquire) || free < need {
+            FlushSpace::Lacking
+        } else if free >= need + others {
+            FlushSpace::Enough
+        } else {
+            // Flushes and a checkpoint may leave enough, because the log is cut after them.
+            FlushSpace::AfterFlush
+        }
+    }
+}
