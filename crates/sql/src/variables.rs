@@ -281,6 +281,8 @@ pub(crate) struct Variables {
     pub(crate) is_owner: bool,
     pub(crate) connection_id: u64,
     pub(crate) last_insert_id: u64,
+    /// The number that the statement gave to LAST_INSERT_ID().
+    pub(crate) given_id: Option<u64>,
     pub(crate) row_count: i64,
     pub(crate) found_rows: u64,
     pub(crate) found_rows_flag: bool,

@@ -148,12 +148,6 @@ pub(crate) struct TableDef {
 }
 
 impl TableDef {
-    /// The number of keys that no two rows share, with the primary key.
-    pub(crate) fn unique_keys(&self) -> usize {
-        let unique = self.indexes.iter().filter(|index| index.unique).count();
-        unique + usize::from(!self.primary.is_empty())
-    }
-
     /// A table of the default engine without columns.
     pub(crate) fn empty(id: u32, db: String, name: String, collation: Collation) -> TableDef {
         TableDef {

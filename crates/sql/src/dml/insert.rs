@@ -179,7 +179,11 @@ impl InsertPlan {
             }
         }
         let mut changed = writer.changed;
-        changed.explicit_id = if writer.is_some_kept { writer.explicit_id } else { 0 };
+        let given = context.variables.borrow_mut().given_id.take();
+        // MySQL forgets the number that a row of a query gave, once it knows the row is new.
+        let forgets = self.query().is_some() && !self.update.is_empty();
+        let of_row = if writer.is_some_kept && !forgets { writer.explicit_id } else { 0 };
+        changed.explicit_id = given.unwrap_or(of_row);
         if writer.records > 1 {
             let warnings = context.warnings.borrow().len() as u64;
             let Writer { records, duplicates, .. } = writer;
@@ -495,7 +499,7 @@ impl Writer<'_> {
         self.maker.to_stored(&mut stored);
         let pk = self.maker.key(&stored)?;
         if self.plan.replace || updates {
-            while let Some(other) = store::conflict(context.txn, table, &stored, &pk)? {
+            while let Some((other, in_last)) = store::conflict(context.txn, table, &stored, &pk)? {
                 let mut bytes = Vec::new();
                 let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
                 if !context.txn.get_locked(table.rows(), &other, mode, wait, &mut bytes)? {
@@ -507,8 +511,9 @@ impl Writer<'_> {
                     return self.update_row(inserted, old, &other);
                 }
                 store::delete_row(context.txn, table, &old, &other)?;
-                // As in MySQL, a row without a change is not counted as deleted.
-                if table.unique_keys() > 1 || !same(&stored, &old) {
+                // As MySQL, which updates the row in this case: it does not count a row as deleted
+                // that has no change.
+                if !in_last || !same(&stored, &old) {
                     self.changed.affected += 1;
                     self.duplicates += 1;
                 }
@@ -538,7 +543,6 @@ impl Writer<'_> {
         let (table, context) = (self.maker.table(), self.maker.context);
         shift_timestamps(table, &mut old, self.maker.shift);
         self.keep_number();
-        self.duplicates += 1;
         context.inserted.replace(new.clone());
         let mut row = old.clone();
         let _kept = context.keep_values();
@@ -563,9 +567,12 @@ impl Writer<'_> {
             self.explicit_id = u64::try_from(id).unwrap_or(0);
         }
         if same(&row, &old) {
-            self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
+            let counts = u64::from(context.variables.borrow().found_rows_flag);
+            self.changed.affected += counts;
+            self.duplicates += counts;
             return Ok(());
         }
+        self.duplicates += 1;
         self.is_some_kept = true;
         self.maker.touch(&mut row, |at| self.plan.update.iter().any(|(column, _)| *column == at));
         self.maker.note_number(&row, &old)?;

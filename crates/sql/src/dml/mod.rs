@@ -30,8 +30,7 @@ pub(crate) use joined::JoinedPlan;
 pub(crate) struct Changed {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
-    /// The number that the client gets with the result if no number was generated. LAST_INSERT_ID()
-    /// does not return it.
+    /// The number that the client gets with the result if no number was generated.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
 }
@@ -41,8 +40,10 @@ impl Changed {
     fn by_update(matched: u64, changed: u64, context: &Context<'_>) -> Changed {
         let warnings = context.warnings.borrow().len() as u64;
         let info = Info::Updated { matched, changed, warnings };
-        let affected = if context.variables.borrow().found_rows_flag { matched } else { changed };
-        Changed { affected, info, ..Changed::default() }
+        let mut variables = context.variables.borrow_mut();
+        let affected = if variables.found_rows_flag { matched } else { changed };
+        let explicit_id = variables.given_id.take().unwrap_or(0);
+        Changed { affected, info, explicit_id, ..Changed::default() }
     }
 }
 

@@ -214,25 +214,27 @@ fn conflict_with_newer(of: TableId) -> SqlError {
     Error::new(ErrorKind::WriteConflict, text).of_table(of).into()
 }
 
-/// The primary key of an existing row that conflicts with this one, if any. That row is then
-/// locked. Also takes the locks that the insertion of this row needs.
+/// The primary key of an existing row that conflicts with this one, if any, and whether they
+/// conflict in the table's last unique key. That row is then locked. Also takes the locks that the
+/// insertion of this row needs.
 pub(crate) fn conflict(
     txn: &Transaction,
     table: &TableDef,
     row: &[Value],
     pk: &[u8],
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<(Vec<u8>, bool)>> {
     let mut old = Vec::new();
+    let mut indexes = table.unique_indexes().peekable();
     if !table.primary.is_empty()
         && txn.get_locked(table.rows(), pk, LockMode::Exclusive, LockWait::Wait, &mut old)?
     {
-        return Ok(Some(pk.to_vec()));
+        return Ok(Some((pk.to_vec(), indexes.peek().is_none())));
     }
-    for index in table.unique_indexes() {
+    while let Some(index) = indexes.next() {
         if let Some(prefix) = unique_prefix(table, index, row)
             && let Some(other) = holder(txn, index, &prefix, &[], &Guard::Row(table))?
         {
-            return Ok(Some(other));
+            return Ok(Some((other, indexes.peek().is_none())));
         }
     }
     Ok(None)

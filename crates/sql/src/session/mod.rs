@@ -149,6 +149,7 @@ impl Instance {
             is_owner: account.is_owner,
             connection_id,
             last_insert_id: 0,
+            given_id: None,
             row_count: 0,
             found_rows: 0,
             found_rows_flag: false,
@@ -419,6 +420,7 @@ impl Session {
         {
             return outcome;
         }
+        self.variables.borrow_mut().given_id = None;
         let process = &self.process;
         let account = match &**slot.statement {
             Statement::Own(_, tokens) => crate::privilege::shown(tokens),

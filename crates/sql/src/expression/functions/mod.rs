@@ -207,7 +207,8 @@ fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Opti
             Some(value) => {
                 let id = to_i128(&value.as_ref()).unwrap_or(0) as u64;
                 drop(variables);
-                context.variables.borrow_mut().last_insert_id = id;
+                let mut variables = context.variables.borrow_mut();
+                (variables.last_insert_id, variables.given_id) = (id, Some(id));
                 return Some(Value::UInt(id));
             }
         },

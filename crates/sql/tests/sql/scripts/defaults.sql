@@ -60,7 +60,7 @@ CREATE TABLE o (id INT PRIMARY KEY, q INT DEFAULT 10, n INT DEFAULT 70, k INT NO
 INSERT INTO o (id, q, k) VALUES (1, 5, 1), (2, 6, 2);
 -- ok, 2 rows
 INSERT INTO d (id, n) SELECT id, DEFAULT(q) FROM o ON DUPLICATE KEY UPDATE m = DEFAULT(q) + q, z = DEFAULT(q) + DEFAULT(o.n);
--- ok, 4 rows, id 2
+-- ok, 4 rows
 INSERT INTO d (id, n) SELECT id + 20, DEFAULT(q) + DEFAULT(n) FROM o;
 -- ok, 2 rows, id 22
 UPDATE d JOIN o ON o.id = d.id SET d.z = DEFAULT(o.n) - DEFAULT(d.n), o.q = DEFAULT(q);

@@ -195,5 +195,43 @@ alter table numbered add unique (v, id);
 -- ok, 0 rows
 replace into numbered values (9, 3);
 -- ok, 2 rows, id 9
+create table two_keys (a int unique, b int unique);
+-- ok, 0 rows
+insert into two_keys values (null, 5), (6, 6);
+-- ok, 2 rows
+replace into two_keys values (null, 5);
+-- ok, 1 rows
+replace into two_keys values (6, 7);
+-- ok, 2 rows
+replace into two_keys values (6, 7);
+-- ok, 2 rows
+drop table two_keys;
+-- ok, 0 rows
+# A row of a query that changes another has no number for the client. Only changed rows are duplicates.
+insert into numbered select 9, 4 on duplicate key update v = 4;
+-- ok, 2 rows
+insert into numbered values (9, 4), (9, 4) on duplicate key update v = values(v);
+-- ok, 0 rows
+insert into numbered values (9, 4), (9, 5) on duplicate key update v = values(v);
+-- ok, 2 rows, id 9
+# The client gets the number that a statement gave to LAST_INSERT_ID(), unless one was generated.
+insert into numbered values (9, 5) on duplicate key update id = last_insert_id(id);
+-- ok, 0 rows, id 9
+select last_insert_id();
+-- [last_insert_id()]
+-- 9
+insert into numbered (v) values (last_insert_id(77));
+-- ok, 1 rows, id 21
+update numbered set v = last_insert_id(v + 1) where id = 9;
+-- ok, 1 rows, id 6
+update numbered set v = 1 where id = 9;
+-- ok, 1 rows
+select last_insert_id(33);
+-- [last_insert_id(33)]
+-- 33
+update numbered set v = 2 where id = 9;
+-- ok, 1 rows
+delete from numbered where id = last_insert_id(9);
+-- ok, 1 rows
 drop table numbered;
 -- ok, 0 rows
