@@ -37,7 +37,6 @@ pub(super) struct EngineStatistics {
 #[derive(Clone, Debug)]
 pub(super) struct EngineFigures {
     pub(super) flushes: u64,
-    /// Flushes that merged a memtable into Level1.
     pub(super) flushed_bytes: u64,
     /// By [`Kind`].
     pub(super) compactions: [u64; Kind::ALL.len()],
