@@ -494,9 +494,11 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Whether the engine's devices may soon lack the space for the commits that its files lack. It
-    /// reads no device. If it is so, callers ask [`Engine::flush_space`].
-    fn is_short_of_space(&self) -> bool {
+    /// Whether the engine's devices may soon lack the space for the commits that its files lack,
+    /// or, if a commit `writes` its tables, for what that adds. It reads no device. If it is so,
+    /// callers ask [`Engine::flush_space`].
+    fn is_short_of_space(&self, writes: bool) -> bool {
+        let _ = writes;
         false
     }
 

@@ -34,10 +34,11 @@ use crate::stream::{Blocks, Position, Writer};
 /// fill many.
 const BLOCK_BYTES: usize = if cfg!(debug_assertions) { 96 } else { 64 << 10 };
 
-/// The file has at most this many bytes for each byte of the index in memory, where a leaf takes
-/// more than the key's record here. The small blocks of debug builds repeat many keys, of up to a
-/// hundred bytes or so.
-pub(crate) const BYTES_PER_MEMORY_BYTE: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+/// The file has at most half of this many bytes for each byte of the index in memory. There a key
+/// takes 8 bytes or more; here, a record of at least 4 to 9 bytes, and a part of the two whole keys
+/// that each block repeats. With prefixes of more than some 1,000 bytes in common, it may be more.
+/// The small blocks of debug builds repeat many keys, of up to a hundred bytes or so.
+pub(crate) const HALF_BYTES_PER_MEMORY_BYTE: u64 = if cfg!(debug_assertions) { 8 } else { 3 };
 
 /// A key block also ends once its keys have this many bytes in total. A load holds them all in
 /// memory, and keys with a long common prefix take little of the payload.

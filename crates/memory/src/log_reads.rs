@@ -210,13 +210,18 @@ impl LogReads {
         self.budget.charge(Use::Caches, bytes)
     }
 
-    /// The value of a record. Fails if the record is of another row (LOG-ROW-1).
+    /// The value of a record that was read. Fails if the record is of another row (LOG-ROW-1).
+    /// After a close it fails, too: the next opening may have written a newer record of the row to
+    /// the same place, in a segment that the log uses again (MANAGED-3).
     fn value_of<'r>(
         &self,
         row: RowKey<'_>,
         place: Place,
         record: &RowRecord<'r>,
     ) -> Result<&'r [u8]> {
+        if self.closed.is_closed() {
+            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+        }
         record.value.filter(|_| record.table == row.table && record.key == row.key).ok_or_else(
             || {
                 let what = "another row's record is where a row's ought to be";

@@ -455,6 +455,14 @@ impl Rows {
         (0..self.end().div_ceil(PAGE_ENTRIES)).for_each(|page| self.mark(page));
     }
 
+    /// The number of dirty pages.
+    pub(crate) fn dirty_pages(&self) -> u64 {
+        let partitions = self.end().div_ceil(PAGE_ENTRIES * PARTITION_PAGES);
+        let partitions = (0..partitions).filter_map(|number| self.partition(number));
+        let words = partitions.flat_map(|partition| &partition.dirty);
+        words.map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+
     /// Clears the mark of a page, and returns whether the page was dirty.
     pub(crate) fn take_mark(&self, page: u64) -> bool {
         let Some(partition) = self.partition(page / PARTITION_PAGES) else { return false };

@@ -77,7 +77,7 @@ pub fn check_on(
     report.memory_rows = memory.rows;
     report.data_bytes += memory.bytes;
     report.findings.extend(memory.findings);
-    // The last commit that the log has, or states to be durable.
+    // The last commit that a lane has, or states to be durable.
     let mut last = Csn::ZERO;
     for lane in lanes_in(&**disk, &log)? {
         let read = read_log(&**disk, &log, lane, &mut |_, _, payload| {
@@ -92,10 +92,10 @@ pub fn check_on(
         }
     }
     let recorded = verified.newest.max(memory.newest);
-    // An opening refuses such a log, too (E7).
+    // An opening refuses such a log, too (E7). It also finds commits that are missing in between.
     if report.findings.is_empty() && last < recorded {
         let text = format!(
-            "{}: the log ends at commit {last}, and the engines' files record commit {recorded}",
+            "{}: the log's last commit is {last}, and the engines' files record commit {recorded}",
             log.display()
         );
         report.findings.push(Error::corruption(text));

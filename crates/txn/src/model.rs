@@ -425,7 +425,7 @@ impl Engine for ModelEngine {
         }
     }
 
-    fn is_short_of_space(&self) -> bool {
+    fn is_short_of_space(&self, _writes: bool) -> bool {
         !self.looks_away.load(Ordering::SeqCst) && *self.flush_space.lock() != FlushSpace::Enough
     }
 

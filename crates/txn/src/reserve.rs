@@ -35,8 +35,7 @@
 //!   space to write to its own files, after all that it has yet to write, as the disk is full for
 //!   this commit. Commits that free space are accepted. So memtables can be flushed on a full disk,
 //!   checkpoints can be written, and the reserve is left for the work that frees more. The log
-//!   makes no whole segment in the space that the engines need, but small ones for commits that
-//!   free space.
+//!   makes no whole segment in the space that the engines need, but small ones.
 //!
 //! # Format
 //!

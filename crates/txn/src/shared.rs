@@ -204,9 +204,13 @@ impl Shared {
     ) -> Result<Admission<'_>> {
         let durability = options.durability.unwrap_or(self.settings.durability);
         self.check_open()?;
-        // Engines notice in time that space gets short if no single batch is large.
+        // Engines look from time to time whether space gets short. One large batch may take all of
+        // it in between.
         let is_short = batch.as_bytes().len() > LARGE_BATCH
-            || self.engines.iter().any(|engine| engine.is_short_of_space());
+            || self
+                .engines
+                .iter()
+                .any(|engine| engine.is_short_of_space(batch.engines().contains(engine.kind())));
         if !is_short && !self.reserve.is_full() {
             let admitted = self.admit_at_once(batch, durability);
             if !is_full(&admitted) {
@@ -271,13 +275,12 @@ impl Shared {
     /// The space that the engines of a batch have to write it to their files later, and that others
     /// have for what they must still write.
     fn flush_space(&self, batch: &WriteBatch) -> FlushSpace {
-        // A new segment of the log must leave the space for the engines. While space is short, it
-        // is a small one (`leave_engines_space`).
-        let bytes = batch.as_bytes().len();
-        let segment = if self.pipeline.has_room(bytes) { 0 } else { bytes as u64 };
+        // A new segment of the log must leave the space for the engines. It is a small one
+        // (`leave_engines_space`).
+        let segment = self.pipeline.segment_for(batch.as_bytes().len());
         let engines = self.engines.iter().filter(|engine| {
             let is_written = batch.engines().contains(engine.kind());
-            is_written || engine.is_short_of_space() && engine.unwritten_bytes(0) > 0
+            is_written || engine.is_short_of_space(false) && engine.unwritten_bytes(0) > 0
         });
         let lacks = engines.map(|engine| {
             let batch_bytes = batch.bytes_of(engine.kind()) as u64;
@@ -318,20 +321,19 @@ impl Shared {
     }
 
     /// Makes the log leave the space that the engines need after a batch, as far as it can
-    /// (RESERVE-7).
+    /// (RESERVE-7), until log care finds that no engine is short of space.
     fn leave_engines_space(&self, batch: &WriteBatch) {
-        let is_short = self.engines.iter().any(|engine| engine.is_short_of_space());
         let bytes = self.engines.iter().map(|engine| {
             let batch_bytes = batch.bytes_of(engine.kind()) as u64;
             engine.unwritten_bytes(batch_bytes)
         });
-        self.pipeline.leave_free(if is_short { bytes.sum() } else { 0 });
+        self.pipeline.leave_free(bytes.sum());
     }
 
     /// Lets engines notice that space gets short, or that there is enough again.
     pub(crate) fn look_at_space(&self) {
         self.engines.iter().for_each(|engine| _ = engine.unwritten_bytes(0));
-        if !self.engines.iter().any(|engine| engine.is_short_of_space()) {
+        if !self.engines.iter().any(|engine| engine.is_short_of_space(true)) {
             self.pipeline.leave_free(0);
         }
     }
@@ -340,7 +342,7 @@ impl Shared {
     pub(crate) fn needs_segments_space(&self) -> bool {
         let lacks = |engine: &Arc<dyn Engine>| {
             let others = || self.reserve.segment_bytes() + self.unwritten_beside(engine);
-            engine.is_short_of_space() && engine.flush_space(0, others()) != FlushSpace::Enough
+            engine.is_short_of_space(false) && engine.flush_space(0, others()) != FlushSpace::Enough
         };
         self.engines.iter().any(lacks)
     }
@@ -364,11 +366,13 @@ impl Shared {
         // flush. So such a commit requests one only from a larger debt on.
         let engines = batch.engines();
         self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
-        let room = self.pipeline.admit(batch.as_bytes().len())?;
         let mut memory = EngineMemory::new();
         for engine in self.engines.in_set(engines) {
             memory.extend(engine.admit(batch.bytes_of(engine.kind()))?);
         }
+        // This comes last: it charges a large batch without a refusal, and an engine may wait for
+        // memory that other commits have.
+        let room = self.pipeline.admit(batch.as_bytes().len())?;
         Ok(Admission { room, memory })
     }
 

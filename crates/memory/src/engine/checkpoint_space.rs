@@ -11,8 +11,9 @@
 //!   much more is free ([`AHEAD`]), commits do not ask, and background threads look from time to
 //!   time.
 //! - **CHECKPOINT-SPACE-3 (other engines).** For commits to other engines' tables, only what the
-//!   next checkpoint really writes counts, and nothing if the last one has all commits. So tables
-//!   that stay as they are never keep other tables' commits out.
+//!   next checkpoint really writes counts (changed pages, and indexes with new keys), and nothing
+//!   if the last one has all commits. So tables that stay as they are never keep other tables'
+//!   commits out.
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,9 +40,11 @@ const SUM_EVERY: Duration = Duration::from_millis(250);
 /// Commits ask only if less space than this is free beside a checkpoint: several segments of the
 /// log.
 const AHEAD: u64 = 256 << 20;
-/// The bytes of a table, of a page (which may have a file of its own) and of a segment in a
-/// manifest, without deleted ranges.
-const TABLE_BYTES: u64 = 256;
+/// A page in its file.
+const PAGE_RECORD_BYTES: u64 = PAGE_BYTES as u64 + 8;
+/// The bytes of a table in a manifest, without deleted ranges, with the unused ends of its two
+/// files; of a page, which may have a file of its own; and of a segment.
+const TABLE_BYTES: u64 = 256 + 2 * 4096;
 const PAGE_FILE_BYTES: u64 = 32;
 const SEGMENT_BYTES: u64 = 16;
 
@@ -67,12 +70,12 @@ pub(super) fn checkpoint_bytes(tables: &Tables, segments: &Segments, since: Csn)
     let mut bytes = [0, CHECKPOINT_REST + SEGMENT_BYTES * segments.iter().count() as u64];
     for table in exist {
         let pages = table.rows.end().div_ceil(PAGE_ENTRIES);
-        bytes[0] += pages * (PAGE_BYTES as u64 + 8);
+        bytes[0] += pages * PAGE_RECORD_BYTES;
         bytes[1] += pages * PAGE_FILE_BYTES + TABLE_BYTES;
         if table.last_insert() > since {
             let not_loaded = table.load().map_or(0, |load| load.reader.file_bytes());
             let index = table.index.bytes() as u64;
-            bytes[1] += index * index_file::BYTES_PER_MEMORY_BYTE + not_loaded;
+            bytes[1] += index * index_file::HALF_BYTES_PER_MEMORY_BYTE / 2 + not_loaded;
         }
         if let Some(ranges) = table.ranges_before_read() {
             let ends = |end: &Option<Vec<u8>>| end.as_ref().map_or(0, Vec::len);
@@ -113,8 +116,10 @@ impl SpaceCheck<'_> {
         if !self.checkpoints.lacks_commits() {
             return 0;
         }
-        let since = self.checkpoints.recorded();
-        checkpoint_bytes(&self.tables.load(), self.segments, since).iter().sum()
+        let (tables, since) = (self.tables.load(), self.checkpoints.recorded());
+        let [_, rest] = checkpoint_bytes(&tables, self.segments, since);
+        tables.values().map(|table| table.rows.dirty_pages() * PAGE_RECORD_BYTES).sum::<u64>()
+            + rest
     }
 
     fn free(&self) -> u64 {
@@ -125,25 +130,30 @@ impl SpaceCheck<'_> {
     pub(super) fn note(&self) {
         let now = clock::now();
         let mut estimate = self.work.checkpoint_need.lock();
-        let (mut need, estimated_at) = *estimate;
-        if need == 0 || now.saturating_sub(estimated_at) >= SUM_EVERY {
-            need = self.need();
-            *estimate = (need, now);
+        let (mut needs, estimated_at) = *estimate;
+        if needs[0] == 0 || now.saturating_sub(estimated_at) >= SUM_EVERY {
+            needs = [self.need(), self.unwritten(0)];
+            *estimate = (needs, now);
         }
-        let is_short = need > 0 && self.free() < need + AHEAD;
-        self.work.nears_full_disk.store(is_short, Ordering::Release);
+        let free = self.free();
+        for (need, flag) in needs.iter().zip(&self.work.nears_full_disk) {
+            flag.store(*need > 0 && free < need + AHEAD, Ordering::Release);
+        }
     }
 
     /// Whether there is space for a checkpoint after a commit of this many bytes, beside `others`.
     pub(super) fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
         let (need, free) = (self.unwritten(bytes), self.free());
-        if self.work.lacks_space.load(Ordering::Acquire) || free < need {
+        // Flushes and a checkpoint may leave enough, because the log is cut after them.
+        let checkpoint_helps = || self.checkpoints.lacks_commits() && free >= self.unwritten(0);
+        if self.work.lacks_space.load(Ordering::Acquire) {
             FlushSpace::Lacking
         } else if free >= need + others {
             FlushSpace::Enough
-        } else {
-            // Flushes and a checkpoint may leave enough, because the log is cut after them.
+        } else if free >= need || checkpoint_helps() {
             FlushSpace::AfterFlush
+        } else {
+            FlushSpace::Lacking
         }
     }
 }

@@ -151,17 +151,25 @@ impl LogCompaction<'_> {
 
     /// Moves live records of the victims to a new segment, at most `most` bytes. `false` if there
     /// are none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`] if none of them fits. Others are failures of the disk.
     pub(super) fn move_live(&self, victims: &[u32], most: u64) -> Result<bool> {
         let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
         let (mut live, _charge) = self.list(&tables, victims);
         live.sort_unstable_by_key(|one| (one.place.handle, one.place.offset));
-        let mut bytes = 0;
-        live.retain(|one| {
-            bytes += class_bytes(one.place.class);
-            bytes <= most
-        });
         if live.is_empty() {
             return Ok(false);
+        }
+        let mut bytes = 0;
+        live.retain(|one| {
+            let more = bytes + class_bytes(one.place.class);
+            let fits = more <= most;
+            bytes = if fits { more } else { bytes };
+            fits
+        });
+        if live.is_empty() {
+            return Err(Error::new(ErrorKind::DiskFull, "the disk has no room for log compaction"));
         }
         let moved = self.copy(&live)?;
         for (one, new) in live.iter().zip(&moved) {
@@ -187,6 +195,9 @@ impl LogCompaction<'_> {
             let found = &mut |slot, place: Place| {
                 let live = &mut *live.borrow_mut();
                 if live.len() < most && victims.binary_search(&place.handle).is_ok() {
+                    if live.len() == live.capacity() {
+                        live.reserve_exact((live.len() / 2 + 1000).min(most - live.len()));
+                    }
                     live.push(Live { place, table: number, slot });
                 }
             };

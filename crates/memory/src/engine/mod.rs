@@ -373,8 +373,8 @@ impl Engine for MemoryEngine {
         self.0.work.met_full_disk.load(Ordering::Acquire)
     }
 
-    fn is_short_of_space(&self) -> bool {
-        self.0.work.is_short_of_space()
+    fn is_short_of_space(&self, writes: bool) -> bool {
+        self.0.work.is_short_of_space(writes)
     }
 
     fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {

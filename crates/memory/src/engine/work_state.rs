@@ -25,10 +25,12 @@ pub(super) struct Work {
     pub(super) met_full_disk: AtomicBool,
     /// Whether the last round of work could not write a requested checkpoint for this reason.
     pub(super) lacks_space: AtomicBool,
-    /// Whether commits have to ask for space, because little is free (`checkpoint_space.rs`).
-    pub(super) nears_full_disk: AtomicBool,
-    /// The bytes that a checkpoint needed when they were last summed, and the time of that.
-    pub(super) checkpoint_need: Mutex<(u64, Duration)>,
+    /// Whether commits to the engine's tables, and other commits, have to ask for space, because
+    /// little is free (`checkpoint_space.rs`).
+    pub(super) nears_full_disk: [AtomicBool; 2],
+    /// What the next checkpoint needs after a commit to the engine's tables, and after another
+    /// one, as last summed, and the time of that.
+    pub(super) checkpoint_need: Mutex<([u64; 2], Duration)>,
     /// Whether the engine was asked for space since the last round that could return it.
     pub(super) seeks_space: AtomicBool,
     pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
@@ -46,9 +48,10 @@ impl Work {
         self.lacks_space.store(is_full, Ordering::Release);
     }
 
-    /// Whether commits have to ask for space.
-    pub(super) fn is_short_of_space(&self) -> bool {
-        self.lacks_space.load(Ordering::Acquire) || self.nears_full_disk.load(Ordering::Acquire)
+    /// Whether a commit has to ask for space. `writes` is whether it changes the engine's tables.
+    pub(super) fn is_short_of_space(&self, writes: bool) -> bool {
+        let nears_full_disk = &self.nears_full_disk[usize::from(!writes)];
+        self.lacks_space.load(Ordering::Acquire) || nears_full_disk.load(Ordering::Acquire)
     }
 
     /// Prevents other threads from working on the engine's files.

@@ -99,7 +99,7 @@ fn an_opening_finds_that_the_log_has_lost_what_the_files_record() {
     let shared: Arc<dyn Disk> = Arc::new(before.clone());
     let report = check::check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
     let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    let text = "/db/log: the log ends at commit 4, and the engines' files record commit 5";
+    let text = "/db/log: the log's last commit is 4, and the engines' files record commit 5";
     assert!(found.iter().any(|finding| finding.contains(text)), "{found:?}");
     let refused = open(&before).err().expect("the opening is refused");
     assert_eq!(refused.kind(), ErrorKind::Corruption);

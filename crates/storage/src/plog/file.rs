@@ -288,12 +288,17 @@ impl FilePlog {
         (state, outcome)
     }
 
+    /// The bytes of the smallest segment with this much room.
+    fn least_segment(&self, room: u64) -> u64 {
+        let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
+        least.next_multiple_of(HEADER_BYTES)
+    }
+
     /// Makes a segment of `wanted` bytes. On a full disk, or if that would leave too little space
     /// free, it tries a smaller one: of `enough` bytes, or the smallest with the room that a caller
     /// waits for.
     fn make_as_fits(&self, header: Header, room: u64, enough: u64, wanted: u64) -> Result<Segment> {
-        let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
-        let least = if room > 0 { least.next_multiple_of(HEADER_BYTES) } else { enough };
+        let least = if room > 0 { self.least_segment(room) } else { enough };
         let mut tried = wanted;
         let left = self.left_free.load(Ordering::Relaxed);
         if left > 0 {
@@ -470,13 +475,13 @@ impl Plog for FilePlog {
         self.left_free.store(bytes, Ordering::Relaxed);
     }
 
-    fn has_room(&self, payload: u64) -> bool {
+    fn segment_for(&self, payload: u64) -> u64 {
         let room = frame_bytes(payload as usize);
-        let has_room = self.room.claim(room);
-        if has_room {
+        if self.room.claim(room) {
             self.room.release(room);
+            return 0;
         }
-        has_room
+        self.least_segment(self.room.needed(room))
     }
 
     fn prepare(&self) -> Result<()> {

@@ -154,11 +154,12 @@ pub trait Plog: Send + Sync {
     /// Returns unused room.
     fn release(&self, room: Room);
 
-    /// Whether this many bytes of payload have room without another segment.
-    fn has_room(&self, payload: u64) -> bool;
+    /// The bytes of the smallest segment that would be made for this many bytes of payload; 0 if
+    /// they have room without another segment.
+    fn segment_for(&self, payload: u64) -> u64;
 
-    /// From now on, segments are smaller than usual if they would leave less than this many bytes
-    /// free, as on a full disk.
+    /// From now on, segments that commits wait for are smaller than usual if they would leave less
+    /// than this many bytes free, as on a full disk. [`Plog::prepare`] does not obey this.
     fn leave_free(&self, bytes: u64) {
         let _ = bytes;
     }

@@ -27,7 +27,7 @@
 //!  20  head crc     u32 crc of: the secret's high half (u32), generation (u64), sequence (u64),
 //!                   the frame's offset (u64), and bytes 0..16 of this frame
 //!  24  payload
-//!      zero up to a multiple of 8
+//!      any bytes up to a multiple of 8
 //! ```
 //!
 //! Bytes 0..24 of a frame are its *head*. The tag and the head CRC cover the generation, the

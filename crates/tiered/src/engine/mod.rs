@@ -561,7 +561,7 @@ impl Engine for TieredEngine {
         self.0.health.meets_full_disk()
     }
 
-    fn is_short_of_space(&self) -> bool {
+    fn is_short_of_space(&self, _writes: bool) -> bool {
         self.0.flushes.is_short_of_space()
     }
 

@@ -129,9 +129,9 @@ impl Lane {
         Ok(Room { lane: self, room, memory })
     }
 
-    /// Whether a batch of this size has log space without another segment.
-    pub(super) fn has_room(&self, batch_bytes: usize) -> bool {
-        self.plog.has_room((batch_bytes + COMMIT_OVERHEAD) as u64)
+    /// See [`Plog::segment_for`].
+    pub(super) fn segment_for(&self, batch_bytes: usize) -> u64 {
+        self.plog.segment_for((batch_bytes + COMMIT_OVERHEAD) as u64)
     }
 
     pub(super) fn leave_free(&self, bytes: u64) {
@@ -285,13 +285,14 @@ impl Lane {
             frame.clear();
             put_stable(&mut frame, stable);
             let gathered = self.gather(state, end, &mut frame, &health)?;
+            let memory = std::mem::take(&mut state.memory);
             if gathered.commits > 0 {
                 self.append(state, &frame, gathered, durable && state.taken >= end)?;
             }
             if frame.capacity() > 2 * self.frame_bytes {
                 frame = Vec::new();
             }
-            state.memory.clear();
+            drop(memory);
         }
         state.spare = frame;
         Ok(())

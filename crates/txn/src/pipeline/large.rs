@@ -2,8 +2,8 @@
 //!
 //! - **LARGE-BATCH-1 (bounded).** A batch is queued only if the queued ones and it have no more
 //!   bytes than a limit together, or if no other commit is before it in the queue. So a lane whose
-//!   commits are acknowledged before they are written (relaxed durability) keeps little more than
-//!   the limit, however slow its device is.
+//!   commits are acknowledged before they are written (relaxed durability) keeps no more than the
+//!   limit or one batch, and the frame that is being written, however slow its device is.
 //! - **LARGE-BATCH-2 (charged).** The budget is charged for a batch and for its copy in the frame,
 //!   from the commit's admission until the frame is written.
 //!

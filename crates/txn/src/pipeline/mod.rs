@@ -305,9 +305,11 @@ impl Pipeline {
         self.lanes[..self.used].iter().for_each(|lane| lane.leave_free(bytes));
     }
 
-    /// Whether every lane has room for a batch of this size without another segment.
-    pub(crate) fn has_room(&self, batch_bytes: usize) -> bool {
-        self.lanes[..self.used].iter().all(|lane| lane.has_room(batch_bytes))
+    /// The bytes of the smallest segment that a lane would make for a batch of this size; 0 if
+    /// every lane has room for it.
+    pub(crate) fn segment_for(&self, batch_bytes: usize) -> u64 {
+        let segments = self.lanes[..self.used].iter().map(|lane| lane.segment_for(batch_bytes));
+        segments.max().unwrap_or(0)
     }
 
     /// Refuses all later commits, and makes every commit that has a CSN durable (PIPE-1).

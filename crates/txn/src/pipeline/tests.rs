@@ -103,8 +103,8 @@ impl Plog for FakePlog {
         self.0.state.lock().claimed -= room.size();
     }
 
-    fn has_room(&self, _payload: u64) -> bool {
-        true
+    fn segment_for(&self, _payload: u64) -> u64 {
+        0
     }
 
     fn prepare(&self) -> Result<()> {

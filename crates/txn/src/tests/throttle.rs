@@ -98,3 +98,29 @@ fn a_transaction_waits_for_memory_that_is_to_come_back() {
     txn.commit().wait().unwrap();
     assert_eq!(budget.used_for(Use::Compactions), 0);
 }
+
+/// LARGE-BATCH-2: a commit that waits for its engine's memory holds none for its way to the log,
+/// for which others may wait.
+#[test]
+fn a_large_batch_is_charged_once_its_engine_has_memory_for_it() {
+    let (disk, budget) = (SimDisk::new(9), Budget::new(64 << 20));
+    let db = open_on(&disk, &log(1), ModelEngine::new(), &budget).unwrap();
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    let value = "v".repeat(2 << 20);
+    let txn = db.begin(Isolation::RepeatableRead);
+    txn.put(TABLE, b"large", value.as_bytes()).unwrap();
+    let before = budget.used_for(Use::Transactions);
+    assert!(before >= value.len());
+    let seen: Arc<Mutex<usize>> = Arc::default();
+    let (asked, used) = (seen.clone(), budget.clone());
+    db.engine.claim_room(move |_| {
+        *asked.lock() = used.used_for(Use::Transactions);
+        Ok(())
+    });
+    let commit = txn.commit();
+    assert_eq!(*seen.lock(), before);
+    commit.wait().unwrap();
+    assert!(db.value("large").is_some_and(|read| read == value));
+}

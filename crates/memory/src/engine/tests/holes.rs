@@ -272,3 +272,23 @@ fn the_search_for_space_ends_at_a_small_compacted_segment() {
     }
     world.assert_is_whole(table);
 }
+
+/// Log compaction says that the disk is full if there is room for none of the records.
+#[test]
+fn compaction_reports_that_no_record_fits() {
+    let mut world = World::new(41);
+    let table = world.tables()[0];
+    (0..8).for_each(|number| world.put(table, &key(number), &[number as u8; VALUE]));
+    world.tell();
+    world.engine.persist_all().unwrap();
+    world.cut();
+    let inner = &world.engine.0;
+    inner.segments.note_kept().unwrap();
+    inner.eviction().evict(usize::MAX);
+    let victims = &[world.place_of(table, &key(0)).handle];
+    let full = inner.log_compaction().move_live(victims, 10).unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::DiskFull);
+    assert!(inner.log_compaction().move_live(victims, u64::MAX).unwrap());
+    assert!(!inner.log_compaction().move_live(victims, u64::MAX).unwrap());
+    world.assert_is_whole(table);
+}
