@@ -19,6 +19,7 @@ mod operation;
 mod queue;
 mod ring;
 mod threads;
+mod writeback;
 
 use std::fs;
 use std::io::{ErrorKind as IoKind, IoSlice, IoSliceMut};

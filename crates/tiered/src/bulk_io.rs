@@ -1,8 +1,9 @@
 //! The reads and writes of flushes and compactions, which overlap with the merge (X-Engine, section
 //! 3.3.2, "Asynchronous I/O").
 //!
-//! The reads and writes bypass the page cache and use buffers of the flush or compaction. A
-//! compaction reads each byte once, so its pages would only evict pages that are used again.
+//! The reads and writes use buffers of the flush or compaction. They go through the page cache, so
+//! that readers find there what was written, and the next compaction, too; past it, if readers
+//! bypass it ([`crate::TieredSettings::direct_reads`]). Decision 015 has what that brings.
 //!
 //! A benchmark can turn the overlap off, to measure what it gains
 //! (`TieredSettings::overlapped_compactions`). A flush or compaction without overlap makes the same
@@ -71,13 +72,19 @@ struct BulkState {
 
 impl Bulk {
     /// Opens a separate I/O queue. Its buffers are charged to the budget. If `overlaps` is `false`,
-    /// no operation is in flight between two calls.
+    /// no operation is in flight between two calls. `direct` transfers bypass the page cache.
     ///
     /// # Errors
     /// As [`Disk::queue`].
-    pub(crate) fn new(disk: &dyn Disk, budget: &Budget, overlaps: bool) -> Result<Bulk> {
+    pub(crate) fn new(
+        disk: &dyn Disk,
+        budget: &Budget,
+        overlaps: bool,
+        direct: bool,
+    ) -> Result<Bulk> {
         let depth = if overlaps { DEPTH } else { 1 };
-        let queue = disk.queue(QueueSettings { depth, cache: Cache::Bypass })?;
+        let cache = if direct { Cache::Bypass } else { Cache::Through };
+        let queue = disk.queue(QueueSettings { depth, cache })?;
         Ok(Bulk(Rc::new(RefCell::new(BulkState {
             queue,
             next: 0,

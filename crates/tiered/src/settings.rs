@@ -54,8 +54,8 @@ pub struct TieredSettings {
     /// Whether a reader waits for the device if its read would be the only one and the caller's
     /// threads have nothing else to do.
     pub lone_waits: bool,
-    /// Whether readers bypass the system's page cache, as far as file systems can. Flushes,
-    /// compactions and readahead bypass it anyway.
+    /// Whether readers, flushes and compactions bypass the system's page cache, as far as file
+    /// systems can. Readahead bypasses it anyway.
     pub direct_reads: bool,
     /// Bytes of a slot. Fixed when a data folder is created.
     pub slot_bytes: usize,

@@ -53,15 +53,16 @@
 //! While a write is in flight, no other call may access its range. The queue does not check this:
 //! the bytes that are read or stored there would be undefined.
 //!
-//! # Past the page cache
+//! # Through the page cache, and past it
 //!
-//! A compaction reads its input once. Its output is read later in small parts, through the
-//! database's own cache. In the system's page cache, input and output would only evict other pages,
-//! and each transfer would cost a copy. So [`Cache::Bypass`] transfers directly between the device
-//! and the buffer (`O_DIRECT`). The rest of the contract is the same. A read may begin and end
-//! anywhere: the queue widens the read to whole pages of the file, and the buffer has room for
-//! these. A write still has to be synced, for the device's own cache and for the file system's
-//! metadata.
+//! Through the page cache ([`Cache::Through`]), each transfer costs a copy, and bytes that were
+//! written are there for readers. The queue makes the system begin to write them to the device at
+//! once, so a later sync finds little to wait for.
+//!
+//! [`Cache::Bypass`] transfers directly between the device and the buffer (`O_DIRECT`). The rest of
+//! the contract is the same. A read may begin and end anywhere: the queue widens the read to whole
+//! pages of the file, and the buffer has room for these. A write still has to be synced, for the
+//! device's own cache and for the file system's metadata.
 //!
 //! The same file is also read and written through the page cache: by point reads, and by readahead
 //! into adjacent bytes. This relies on the behaviour of Linux. A direct read first writes back the
@@ -164,7 +165,8 @@ use crate::File;
 /// Whether transfers go through the system's page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cache {
-    /// Through the page cache, like those of [`File`].
+    /// Through the page cache, like those of [`File`]. The system begins to write bytes to the
+    /// device as soon as they are there.
     Through,
     /// Past it, as far as the file system can.
     Bypass,

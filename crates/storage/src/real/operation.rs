@@ -13,6 +13,7 @@ use rustix::io::{Errno, pread, pwrite};
 use spillway_base::Result;
 
 use super::file::RealFile;
+use super::writeback;
 use crate::queue::{ALIGN, AlignedBuffer, Cache, Completion};
 
 /// The kind of the operation.
@@ -200,6 +201,10 @@ impl Operation {
             let _ = fadvise(self.file.file(), self.base, len, Advice::DontNeed);
         }
         let outcome = self.outcome.expect("it is over");
+        if self.kind == OperationKind::Write && self.cache == Cache::Through && outcome.is_ok() {
+            let (start, len) = (self.buffer.start() as u64, self.buffer.len() as u64);
+            writeback::begin(self.file.file(), self.base + start, len);
+        }
         Completion { tag: self.tag, buffer: self.buffer, outcome }
     }
 }

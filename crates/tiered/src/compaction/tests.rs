@@ -61,7 +61,7 @@ impl Yard {
         );
         let context = ReadContext::new(ReadSettings::once(64 << 20), None, &budget);
         let space = Arc::new(space.unwrap());
-        let bulk = space.bulk(&budget, true).unwrap();
+        let bulk = space.bulk(&budget, true, false).unwrap();
         Yard { bulk, space, context, next: 1, slices: Vec::new() }
     }
 
@@ -606,7 +606,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
     let budget = Budget::new(16 << 20);
     let file = disk.open(Path::new("/data"), OpenMode::Create).unwrap();
-    let bulk = Bulk::new(&*disk, &budget, true).unwrap();
+    let bulk = Bulk::new(&*disk, &budget, true, true).unwrap();
     let mut bytes = vec![0; SLOT];
     Rng::new(1).fill(&mut bytes);
     bulk.write(&file, 0, &bytes).unwrap();
@@ -636,7 +636,7 @@ fn buffers_keep_to_their_share_of_the_memory() {
     let mut bytes = vec![0; SLOT - 100];
     Rng::new(1).fill(&mut bytes);
     let used = || budget.used_for(Use::Compactions);
-    let all: Vec<Bulk> = (0..6).map(|_| Bulk::new(&*disk, &budget, true).unwrap()).collect();
+    let all: Vec<Bulk> = (0..6).map(|_| Bulk::new(&*disk, &budget, true, false).unwrap()).collect();
     for (number, bulk) in all.iter().enumerate() {
         bulk.write(&file, (number * SLOT) as u64, &bytes).unwrap();
         assert!(used() <= budget.limit() / 8 + number * (128 << 10), "{number}: {}", used());
@@ -660,7 +660,7 @@ fn what_is_read_keeps_no_memory_of_writes() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
     let budget = Budget::new(64 << 20);
     let file = disk.open(Path::new("/data"), OpenMode::Create).unwrap();
-    let bulk = Bulk::new(&*disk, &budget, true).unwrap();
+    let bulk = Bulk::new(&*disk, &budget, true, true).unwrap();
     let used = || budget.used_for(Use::Compactions);
     let bytes = vec![7; 2 << 20];
     let mut held = Vec::new();
@@ -681,7 +681,7 @@ fn what_is_read_keeps_no_memory_of_writes() {
 fn sources_share_the_memory_for_reads() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
     let budget = Budget::new(64 << 20);
-    let bulk = Bulk::new(&*disk, &budget, true).unwrap();
+    let bulk = Bulk::new(&*disk, &budget, true, false).unwrap();
     for sources in 1..=32 {
         bulk.add_source();
         let all = 3 * sources * bulk.read_bytes_most();

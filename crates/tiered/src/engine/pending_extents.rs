@@ -57,6 +57,7 @@ impl<'a> PendingExtents<'a> {
             bulk: inner.space.bulk(
                 &inner.write_buffer.accounts().budget,
                 inner.settings.overlapped_compactions,
+                inner.settings.direct_reads,
             )?,
             extents: Vec::new(),
             files: Vec::new(),

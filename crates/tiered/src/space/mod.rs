@@ -226,9 +226,9 @@ impl SpaceManager {
     }
 
     /// A queue for bulk reads and writes of the calling thread. If it `overlaps`, they run while
-    /// the thread does other work.
-    pub(crate) fn bulk(&self, budget: &Budget, overlaps: bool) -> Result<Bulk> {
-        Bulk::new(&*self.disk, budget, overlaps)
+    /// the thread does other work. If they are `direct`, they bypass the page cache.
+    pub(crate) fn bulk(&self, budget: &Budget, overlaps: bool, direct: bool) -> Result<Bulk> {
+        Bulk::new(&*self.disk, budget, overlaps, direct)
     }
 
     /// The bytes of a slot.
