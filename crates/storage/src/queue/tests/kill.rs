@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 const FOLDER: &str = "SPILLWAY_TEST_KILLED_FOLDER";
+const THROUGH: &str = "SPILLWAY_TEST_KILLED_THROUGH";
 const PIECE: usize = 1 << 20;
 const PIECES: u64 = 16;
 
@@ -16,7 +17,9 @@ fn child() {
     let Some(dir) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let _lock = RealDisk.lock(&dir).unwrap();
     let file = RealDisk.open(&dir.join("f"), OpenMode::Write).unwrap();
-    let settings = QueueSettings { depth: PIECES as usize, cache: Cache::Bypass };
+    let through = std::env::var_os(THROUGH).is_some();
+    let cache = if through { Cache::Through } else { Cache::Bypass };
+    let settings = QueueSettings { depth: PIECES as usize, cache };
     let mut queue = RealDisk.queue(settings).unwrap();
     let mut value = 0_u8;
     for piece in 0..PIECES {
@@ -33,7 +36,7 @@ fn child() {
 
 #[test]
 fn io_queue_8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_are_done() {
-    for _ in 0..5 {
+    for round in 0..8 {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("own");
         RealDisk.create_dir_all(&own).unwrap();
@@ -42,13 +45,24 @@ fn io_queue_8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_a
         file.sync().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "queue::tests::kill::child", "--nocapture"]);
-        let mut child = child.env(FOLDER, &own).stdout(Stdio::piped()).spawn().unwrap();
+        child.env(FOLDER, &own).stdout(Stdio::piped());
+        if round % 2 == 0 {
+            child.env(THROUGH, "");
+        }
+        let mut child = child.spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("ready")));
         child.kill().unwrap();
         child.wait().unwrap();
         let t = spillway_base::clock::now();
-        RealDisk.lock(&own).unwrap();
+        let _lock = RealDisk.lock(&own).unwrap();
         println!("{:?}", spillway_base::clock::now() - t);
+        let read = || {
+            let mut bytes = vec![0; PIECES as usize * PIECE];
+            file.read_at(0, &mut bytes).unwrap();
+            bytes
+        };
+        let first = read();
+        assert!(first == read(), "a write of the killed process came later");
     }
 }
