@@ -112,9 +112,9 @@ pub(crate) struct ServeArgs {
     /// about three times the processor time
     #[arg(help_heading = EXPERT, long)]
     check_merges: bool,
-    /// Read data files past the system's page cache. Data is then in memory once, within the
-    /// budget, and reads from a device take less processor time. Without this option the system
-    /// caches recently read data in free memory
+    /// Read and write data files past the system's page cache. Data is then in memory once, within
+    /// the budget, and reads from a device take less processor time. Without this option the system
+    /// caches recently read and written data in free memory
     #[arg(help_heading = EXPERT, long)]
     direct_reads: bool,
     /// Threads that run statements at once, one of which may be writing the log [default: as many

@@ -80,10 +80,10 @@ pub struct Settings {
     /// merges whose results agree, and `tiered_refused_merges_total` the others. The status of a
     /// table shows its last refused merge.
     pub check_merges: bool,
-    /// Whether reads of data files bypass the system's page cache, if the file system can. Data is
-    /// then in memory only once, within the budget, and a read from a device takes half of the
-    /// system time. If it is off, the system also caches recently read data, in free memory outside
-    /// the budget.
+    /// Whether reads and writes of data files bypass the system's page cache, if the file system
+    /// can. Data is then in memory only once, within the budget, and a read from a device takes
+    /// half of the system time. If it is off, the system also caches recently read and written
+    /// data, in free memory outside the budget.
     pub direct_reads: bool,
     /// Size of an extent's slot, in bytes. It is fixed when the folder is made. Sizes below the
     /// default are useful only in tests.

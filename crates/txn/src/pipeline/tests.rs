@@ -32,6 +32,7 @@ struct LogState {
     largest: usize,
     capacity: Option<u64>,
     panics: bool,
+    fails: bool,
 }
 
 #[derive(Default)]
@@ -68,6 +69,9 @@ impl Plog for FakePlog {
         let mut state = self.0.state.lock();
         state.arrived += 1;
         assert!(!state.panics, "the log panics");
+        if state.fails {
+            return Err(Error::new(ErrorKind::Io, "the log fails"));
+        }
         self.0.changed.notify_all();
         while state.closed {
             self.0.changed.wait(&mut state);
@@ -356,6 +360,18 @@ fn large_batches_that_nothing_waits_for_are_bounded_and_charged() {
     pipeline.flush().unwrap();
     assert_eq!((queued(), budget.used_for(Use::Transactions)), (0, 0));
     assert_eq!(pipeline.snapshots.stable_csn(), Csn(62));
+}
+
+/// LARGE-BATCH-2: a frame that could not be written has no memory, and no charge.
+#[test]
+fn a_large_batch_that_cannot_be_written_is_charged_no_more() {
+    let (pipeline, log, budget) = charged_pipeline();
+    commit_relaxed(&pipeline, &batch(&[1; 50_000]));
+    assert!(budget.used_for(Use::Transactions) > 50_000);
+    log.state.lock().fails = true;
+    assert_eq!(pipeline.flush().unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(pipeline.lanes[0].large_bytes(), 0);
+    assert_eq!(budget.used_for(Use::Transactions), 0);
 }
 
 /// LARGE-BATCH-1: a commit that is refused gives its claim back.

@@ -21,12 +21,18 @@ impl World {
         for number in 0..ROWS {
             world.put(table, &key(number), &vec![number as u8; VALUE]);
         }
-        world.tell();
-        world.engine.persist_all().unwrap();
-        world.cut();
-        world.engine.0.segments.note_kept().unwrap();
-        world.engine.0.eviction().evict(usize::MAX);
+        world.keep_segments();
         (world, table)
+    }
+
+    /// Writes a checkpoint and cuts the log, so that nearly all rows are in kept segments, and in
+    /// no other place.
+    pub(super) fn keep_segments(&mut self) {
+        self.tell();
+        self.engine.persist_all().unwrap();
+        self.cut();
+        self.engine.0.segments.note_kept().unwrap();
+        self.engine.0.eviction().evict(usize::MAX);
     }
 
     /// Deletes every other row.
@@ -279,12 +285,8 @@ fn compaction_reports_that_no_record_fits() {
     let mut world = World::new(41);
     let table = world.tables()[0];
     (0..8).for_each(|number| world.put(table, &key(number), &[number as u8; VALUE]));
-    world.tell();
-    world.engine.persist_all().unwrap();
-    world.cut();
+    world.keep_segments();
     let inner = &world.engine.0;
-    inner.segments.note_kept().unwrap();
-    inner.eviction().evict(usize::MAX);
     let victims = &[world.place_of(table, &key(0)).handle];
     let full = inner.log_compaction().move_live(victims, 10).unwrap_err();
     assert_eq!(full.kind(), ErrorKind::DiskFull);
