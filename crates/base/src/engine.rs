@@ -20,23 +20,26 @@
 //!   return the same as before. Operations on a table that does not exist are skipped: at recovery,
 //!   the commit that dropped it may be persistent already.
 //! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it.
-//!   Reads never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it
-//!   live; a cursor's stay readable as long as the cursor.
+//!   Reads never wait for writers. The versions that a snapshot sees stay readable while
+//!   [`Horizon`] reports the snapshot live. The versions that a cursor sees stay readable as long
+//!   as the cursor exists.
 //! - **E5 (tables).** A table exists for snapshots from the CSN that created it (inclusive) to the
 //!   CSN that dropped it (exclusive). Its space is freed once no live snapshot or cursor can see
 //!   it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
 //!   without the log. This CSN never falls, and an idle table does not hold it back. The engine's
 //!   files may record a lower CSN until [`Engine::record_persisted`], and an engine opens with the
-//!   recorded CSN. [`Engine::recorded`] is at most the CSN that the files record durably, and at
-//!   least the one that they recorded when [`Engine::persisted`] last rose by a write to them.
-//!   Recovery of a database begins after the least of its engines' CSNs, so an engine may be given
-//!   commits at or below its own again (E3).
+//!   recorded CSN. [`Engine::recorded`] never exceeds the CSN that the files record durably, but
+//!   may lag behind it: it is at least the CSN that the files recorded when a write to them last
+//!   raised [`Engine::persisted`]. Recovery of a database begins after the smallest CSN that one of
+//!   its engines has recorded. So recovery may install commits again in an engine that has recorded
+//!   a larger CSN (E3).
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file, and the
 //!   engine's files record no CSN above it. So the log had all commits up to
 //!   [`Engine::newest_recorded`] durably. If the log of a later opening ends below this CSN, a
-//!   device has lost commits. New commits would get their CSNs, and the engine would leave the new
-//!   commits out as persistent (E3). So recovery reports damage.
+//!   device has lost commits. New commits would get the CSNs of the lost ones, and the engine would
+//!   skip these new commits, because their CSNs count as persistent (E3). So recovery reports
+//!   damage.
 //! - **E8 (failure).** `install` does not fail: [`Engine::admit`] has granted what it needs. A
 //!   background failure leaves all installed versions readable from memory, stops `persisted` from
 //!   rising, and is reported by [`Engine::health`]. If stored bytes fail their checksum, the read
@@ -460,7 +463,7 @@ pub trait Engine: Send + Sync {
         let _ = table;
     }
 
-    /// The tables that exist for new snapshots, with their CSN of creation.
+    /// The tables that exist for new snapshots.
     fn tables(&self) -> Vec<TableId>;
 
     /// See E6.
@@ -494,25 +497,25 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Whether the engine's devices may soon lack the space for the commits that its files lack,
-    /// or, if a commit `writes` its tables, for what that adds. It reads no device. If it is so,
-    /// callers ask [`Engine::flush_space`].
+    /// Whether the engine's devices may soon lack space for the commits that are not in its files
+    /// yet, or, for a commit that `writes` its tables, for what that commit adds. It reads no
+    /// device. If it returns `true`, callers ask [`Engine::flush_space`].
     fn is_short_of_space(&self, writes: bool) -> bool {
         let _ = writes;
         false
     }
 
-    /// Bytes that the engine has yet to write to its files, for the commits that they lack, and for
-    /// a commit of `bytes` more. The log's care asks from time to time, so that the engine notices
-    /// in time that its devices get full.
+    /// Bytes that the engine has yet to write to its files, for the commits that are not in the
+    /// files yet, and for a commit of `bytes` more. Log care calls this from time to time, so that
+    /// the engine notices in time that its devices get full.
     fn unwritten_bytes(&self, bytes: u64) -> u64 {
         let _ = bytes;
         0
     }
 
-    /// Whether the engine's devices have the space for the commits that its files lack, for a
-    /// commit of `bytes` more, and for `others` bytes that the log and other engines will take.
-    /// Without this space, the engine could not free the memory of the commit, or the log.
+    /// Whether the engine's devices have the space for the commits that are not in its files yet,
+    /// for a commit of `bytes` more, and for `others` bytes that the log and other engines will
+    /// take. Without this space, the engine could not free the memory of the commit, or the log.
     fn flush_space(&self, bytes: u64, others: u64) -> FlushSpace {
         let _ = (bytes, others);
         FlushSpace::Enough

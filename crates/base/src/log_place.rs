@@ -19,8 +19,8 @@
 //!   three cases:
 //!   - *A commit that recovery installs.* [`crate::engine::Engine::replay`] passes each of the
 //!     commit's writes with the place of its record. Writes that a later write of the same key
-//!     replaces may be left out. Or [`crate::engine::Engine::place_commits`] follows right after
-//!     the commit's install.
+//!     replaces may be left out. Alternatively, recovery calls
+//!     [`crate::engine::Engine::place_commits`] right after the commit's install.
 //!   - *A later commit.* `place_commits` reports it once it is installed and durable.
 //!   - *A commit that recovery skips*, because every engine's files have it, is not reported.
 //! - **LOG-READ-3 (through).** The argument `through` of `place_commits` is a CSN. All commits up
@@ -44,7 +44,7 @@
 //! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
 //!   lane, so that a place names one record as long as its segment is kept.
 //! - **LOG-READ-8 (damage).** Recovery does not read kept segments. A missing or damaged kept
-//!   segment is not a gap of the redo log: the read that needs the segment reports it.
+//!   segment is not a gap of the redo log: a read that needs the segment reports the damage.
 //! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
 //!   while the log's writer appends to the same segment.
 //! - **LOG-READ-10 (soon).** Once no thread flushes the log or installs a commit any more, the

@@ -5,7 +5,7 @@
 //! an operation. So a critical section without such an operation would be one step for loom, and
 //! another thread's `try_lock` would never find the lock held. For this reason each lock has a
 //! counter, which loom models. A thread increments the counter after it has acquired the lock, and
-//! `try_lock` increments the counter before it tries to. So loom runs the attempt before, during
+//! `try_lock` increments the counter before its attempt. So loom runs the attempt before, during
 //! and after the critical section. The increments are relaxed and order nothing.
 //!
 //! Code that never calls `try_lock` needs no such counter. If a critical section has no effect that

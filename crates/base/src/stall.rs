@@ -1,9 +1,9 @@
 //! Stalls: waits of writers, their causes and their durations (decisions 007 and 008).
 //!
-//! A wait may be counted twice. The component that makes writers wait has a [`Tally`], which counts
-//! for the whole database. The waiting thread may also have a [`Ledger`], which is [`attach`]ed to
-//! the thread while a statement runs there. The ledger records every wait of the thread, and shows
-//! other threads the cause of the current wait.
+//! A wait may be counted in two places. The component that makes writers wait has a [`Tally`],
+//! which counts for the whole database. The waiting thread may also have a [`Ledger`], which is
+//! [`attach`]ed to the thread while the thread runs a statement. The ledger records every wait of
+//! the thread, and shows other threads the cause of the current wait.
 //!
 //! A commit that is not delayed reads no clock here.
 

@@ -1,4 +1,4 @@
-//! Only `spillway-bench blocks`, for profilers: little to compile and to load.
+//! `spillway-bench blocks` alone, for profilers: a program that compiles and loads quickly.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Only `spillway-bench kv`, for profilers and for comparisons of two builds: little to compile and
-//! to load.
+//! `spillway-bench kv` alone, for profilers and for comparisons of two builds: a program that
+//! compiles and loads quickly.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Only `spillway-bench scan`, for profilers (`scripts/bench-scan-instructions`,
-//! `scripts/bench-cache-misses`): little to compile and to load.
+//! `spillway-bench scan` alone, for profilers (`scripts/bench-scan-instructions`,
+//! `scripts/bench-cache-misses`): a program that compiles and loads quickly.
 
 use std::process::ExitCode;
 

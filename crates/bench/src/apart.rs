@@ -1,4 +1,5 @@
-//! Runs in separate processes, so that one store's use of the machine is not counted for the next.
+//! Runs a store in a process of its own, so that one store's use of the machine is not counted for
+//! the next.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What all runs need: histograms, medians, values to write, and progress bars.
+//! Functions that all runs need: histograms, medians, values to write, and progress bars.
 
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,8 +1,8 @@
 //! Renders the contents of a database as text, as JSON, or as a picture.
 //!
-//! A [`Report`] is the result of `Database::inspect` or of a closed folder, with names for its
-//! tables and keys. A [`Format`] selects how it is rendered: as text, as JSON, or as a picture on a
-//! self-contained page.
+//! A [`Report`] has the contents of an open database (`Database::inspect`) or of a closed folder,
+//! with names for tables and keys. A [`Format`] selects how it is rendered: as text, as JSON, or as
+//! a picture on a self-contained page.
 
 mod format;
 mod json;

@@ -1,15 +1,16 @@
 //! Version chains: where a commit's version is inserted, which version a snapshot finds, and which
 //! versions no snapshot can read any more (HiEngine, sections 4.4 and 5.1).
 //!
-//! - **CHAIN-1 (order).** A chain has one version for each commit that changed the row, the newest
-//!   first. Its last link may be a place: the log place of the next older version.
+//! - **CHAIN-1 (order).** A chain has at most one version of each commit that changed the row, the
+//!   newest first. The last link of a chain may be a place: the log place of the next older
+//!   version.
 //! - **CHAIN-2 (kept).** The newest version of each row stays, and so does every version that a
 //!   live snapshot finds. The chain may drop any other version once the place of that version is
 //!   known.
 //! - **CHAIN-3 (removed).** A row is removed if its newest version is a deletion that every live
 //!   snapshot sees. The row's entry in the indirection array is locked and made empty, and then the
-//!   row's key leaves the index. A thread may find the key in the index before, and its entry empty
-//!   afterwards. The thread then looks the key up again.
+//!   row's key leaves the index. A thread may find the key in the index before this change, and the
+//!   entry empty after it. The thread then looks the key up again.
 
 use std::ptr::NonNull;
 

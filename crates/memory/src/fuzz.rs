@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each takes any bytes, passes them to decoders of the engine's files
-//! with valid checksums, and checks the invariants of the decoded result.
+//! Entry points for fuzzing. Each passes arbitrary bytes to decoders of the engine's files, with
+//! valid checksums where these are needed, and checks the invariants of the decoded result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

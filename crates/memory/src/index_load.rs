@@ -1,8 +1,8 @@
-//! An index that a checkpoint has and memory lacks: its blocks are loaded when they are needed.
+//! Loads an index from a checkpoint after an opening, block by block, as the blocks are needed.
 //!
-//! An opening reads the directory of the index file alone ([`crate::index_file`]), so that the time
+//! An opening reads only the directory of the index file ([`crate::index_file`]), so that the time
 //! to the first query does not grow with the number of keys. The first use of a key loads the key's
-//! block. Meanwhile the background thread loads all others.
+//! block, and the background thread loads all other blocks.
 //!
 //! - **LOADING-1 (before use).** A thread looks up, inserts or removes a key only after the key's
 //!   block was loaded. A scan reads no further than the blocks that are loaded.
@@ -158,7 +158,8 @@ impl IndexLoad {
         missing.map(|block| blocks[block].keys).sum()
     }
 
-    /// Keeps an operation until its key's block is loaded. `false` if it is.
+    /// Keeps an operation until its key's block is loaded. Returns `false` if the block is loaded
+    /// already.
     pub(crate) fn defer(&self, op: &DeferredOp<'_>) -> bool {
         let number = self.reader.block_of(op.key);
         if self.is_loaded(number) {
@@ -203,7 +204,7 @@ impl IndexLoad {
     }
 
     /// The slots that are free, with their generations, the last one first; `None` if the number of
-    /// keys with rows is not that of the rows. For when all blocks are loaded.
+    /// keys with rows is not that of the rows. Call it once all blocks are loaded.
     pub(crate) fn free_slots(&self) -> Option<Vec<(u64, u32)>> {
         if self.rows_left.load(Ordering::Relaxed) != 0 {
             return None;

@@ -1,10 +1,11 @@
-//! Large pages of the system, for memory that is in use as a whole, and the return of memory.
+//! Large pages of the system, for memory that is completely in use, and the return of memory to the
+//! system.
 //!
-//! Nearly each access to a row, to a node of an index or to an entry of an array misses the
-//! processor's TLB if the memory consists of pages of 4 KiB. Memory starts with small pages,
-//! because at the first access to a large page the system clears all of it, and the engine may not
-//! use all of it. Once a piece of memory is in use as a whole, the background work makes it a large
-//! page. Its contents stay, and threads that access it meanwhile wait for the copy.
+//! If memory consists of pages of 4 KiB, nearly every access to a row, to a node of an index or to
+//! an entry of an array misses the processor's TLB. Memory starts with small pages, because at the
+//! first access to a large page the system clears all of it, and the engine may not use all of it.
+//! Once a piece of memory is completely in use, the background work makes it a large page: the
+//! system copies the contents. Threads that access the piece meanwhile wait for this copy.
 
 #![allow(unsafe_code)] // A leaf: advice about mapped memory.
 

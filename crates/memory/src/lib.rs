@@ -19,7 +19,7 @@
 //! - `store`: allocation of versions, and their release once no reader needs them;
 //! - `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
-//! - `inspect`: the contents of an engine or of a closed folder;
+//! - `inspect`: descriptions of an engine or of a closed folder;
 //! - `engine`: the engine.
 
 mod chain;

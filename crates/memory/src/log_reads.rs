@@ -3,8 +3,8 @@
 //! After an asynchronous read, this module holds the record. The caller repeats its get, which
 //! takes the value from the held record and loads the row into memory, as a synchronous read of the
 //! log does. So the thread that completes an asynchronous read looks up no key, and evicts no rows.
-//! One lock guards the held records. It costs little, because only readers of evicted rows take it,
-//! and without the held record they would make a system call.
+//! One lock guards the held records. This lock costs little: only readers of evicted rows take it,
+//! and it is cheaper than the system call that they would make without a held record.
 //!
 //! - **LOG-ROW-1 (no answer from other bytes).** The value comes from a verified record of the
 //!   requested table and key. The record's segment was not released before the bytes had been read

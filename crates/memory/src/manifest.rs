@@ -1,5 +1,5 @@
-//! The manifest of a checkpoint lists all files of the checkpoint. A new manifest replaces the file
-//! atomically.
+//! The manifest of a checkpoint lists all files of the checkpoint. The manifest of the next
+//! checkpoint replaces it atomically.
 //!
 //! The manifest is a stream (see [`crate::stream`]) with the file number 0. Integers are
 //! little-endian:
@@ -192,7 +192,7 @@ impl Manifest {
         Ok(bytes)
     }
 
-    /// Removes what a call of [`Manifest::write`] has left that failed.
+    /// Removes what a failed call of [`Manifest::write`] has left.
     pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
         // The next call overwrites the file.
         let _ = disk.remove(&dir.join(NEW_NAME));

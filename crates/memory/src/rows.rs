@@ -1,13 +1,14 @@
 //! A table's indirection array: it maps slots to rows, in partitions (HiEngine, section 4.1).
 //!
 //! A partition has 2^20 entries of 8 bytes in reserved address space. The operating system
-//! allocates a page of it at the first write. A directory of two levels points to the partitions.
+//! allocates each page of a partition at the first write to the page. A directory of two levels
+//! points to the partitions.
 //!
 //! - **ROWS-1 (stable).** A slot that was allocated is not allocated again until it is freed.
 //! - **ROWS-2 (locked).** One thread at a time holds an entry's lock. Readers take no lock.
 //! - **ROWS-3 (dirty).** If a thread changes an entry under its lock, it marks the entry's page
-//!   dirty before it releases the lock. The page stays dirty until a checkpoint takes the mark.
-//!   A checkpoint that takes the mark before the page is marked again reads the changed entry.
+//!   dirty before it releases the lock. The page stays dirty until a checkpoint takes the mark. The
+//!   checkpoint that takes the mark reads the changed entry.
 //! - **ROWS-4 (charged).** Every page with a slot that was ever allocated is charged to the budget.
 
 #![allow(unsafe_code)] // A leaf: words in mapped memory.

@@ -1,23 +1,23 @@
 //! The allocator of objects that are too large for a page of the slabs. Each has a run of the
 //! system's pages.
 //!
-//! The allocator maps address space in areas, and keeps it until it is dropped. A free run of an
-//! area has addresses, but no memory. An object takes the smallest free run in which it fits; the
-//! rest of the run stays free. When an object is freed, its memory goes back to the system, and its
-//! run joins the free runs next to it.
+//! The allocator maps address space in areas, and unmaps them only when the allocator is dropped. A
+//! free run of an area has addresses, but no memory. An object takes the smallest free run in which
+//! it fits; the rest of the run stays free. When an object is freed, its memory goes back to the
+//! system, and its run joins the free runs next to it.
 //!
 //! - **RUN-1 (alone).** From `allocate` until `free`, an object's memory belongs to its owner
-//!   alone. It is zeroed at first, since eviction may read it before it is written.
+//!   alone. The memory is zeroed at first, because eviction may read it before the owner writes it.
 //! - **RUN-2 (charged).** The budget is charged for each object's whole pages, before the object
-//!   exists. The allocator holds no lock while the budget asks its users to free memory.
-//! - **RUN-3 (memory comes back).** When an object is freed, the system has its memory before the
-//!   budget is credited for it. The system makes no large pages of this memory, so the process
-//!   never has more of it than is charged.
+//!   exists. The allocator holds no lock while the budget asks holders to free memory.
+//! - **RUN-3 (memory comes back).** When an object is freed, the allocator first returns the memory
+//!   to the system, and then reduces the charge. The system makes no large pages of this memory, so
+//!   the process never has more of it than is charged.
 //! - **RUN-4 (joined).** No two free runs are adjacent, so an area without objects is one run.
 //!
-//! Rejected: the global allocator. It rounds sizes up, too, and keeps freed memory for a while, and
-//! the budget knows of neither. Mappings of their own: each takes a lock of the whole process, and
-//! Linux allows a process 65,530 of them.
+//! Rejected: the global allocator. It also rounds sizes up, and it keeps freed memory for a while.
+//! The budget would count neither. Also rejected: a mapping for each object. Each call that maps
+//! memory takes a lock of the whole process, and Linux allows a process 65,530 mappings.
 
 #![allow(unsafe_code)] // A leaf: objects in mapped memory.
 

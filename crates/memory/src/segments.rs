@@ -1,8 +1,8 @@
-//! The log segments that contain rows. This module gives each segment a handle, a short number by
-//! which places name the segment. It also counts the live bytes of each segment.
+//! The log segments that contain rows. This module gives each segment a handle: a short number that
+//! identifies the segment in a row's place. It also counts the live bytes of each segment.
 //!
-//! - **SEGMENT-1 (live).** A segment's live bytes are the bytes of those of its records whose
-//!   places are in a version in memory or in an entry of an indirection array.
+//! - **SEGMENT-1 (live).** The live bytes of a segment are the bytes of its live records. A record
+//!   is live if its place is in a version in memory or in an entry of an indirection array.
 //! - **SEGMENT-2 (release).** A segment is released once it has no live bytes and a later
 //!   checkpoint is durable: one that began after the segment had lost its last live bytes. So no
 //!   checkpoint that an opening may read names a released segment.
@@ -13,8 +13,8 @@
 //!   segment has no live bytes, so the row's entry no longer has this place. The reader looks the
 //!   row up again and finds its present version or place.
 //! - **SEGMENT-5 (missing).** An opening succeeds without a segment that has live rows. Reads of
-//!   these rows fail, and name the segment. Checkpoints name the segment as long as the engine is
-//!   open, because their pages have places in it.
+//!   these rows fail, and the error names the segment. Checkpoints name the segment as long as the
+//!   engine is open, because pages of the checkpoints have places in it.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -304,7 +304,7 @@ impl Segments {
         segment.map(|segment| segment.live.fetch_add(bytes as i64, Ordering::AcqRel)).is_some()
     }
 
-    /// A record is named by one place less.
+    /// Counts one place less that names a record.
     pub(crate) fn sub_live(&self, place: Place) {
         let segment = self.of(place.handle);
         let bytes = class_bytes(place.class) as i64;

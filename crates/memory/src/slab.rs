@@ -3,18 +3,19 @@
 //!
 //! A page of [`PAGE_BYTES`] holds objects of one size. Each page belongs to one of several
 //! *shards*, so that threads rarely contend. An object is freed into the shard of its page,
-//! whichever thread frees it. When the last object of a page is freed, the page's memory is
-//! returned to the operating system at once, and its charge to the budget. Objects larger than
-//! [`OBJECT_MAX`] have runs of pages of their own ([`crate::runs`]).
+//! whichever thread frees it. When the last object of a page is freed, the slabs return the page's
+//! memory to the operating system, and its charge to the budget. Objects larger than [`OBJECT_MAX`]
+//! have runs of pages of their own ([`crate::runs`]).
 //!
 //! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
-//!   charged to the budget. The allocator holds no lock while the budget asks its users to free
+//!   charged to the budget. The allocator holds no lock while the budget asks holders to free
 //!   memory.
 //! - **SLAB-3 (pages come back).** Once all objects of a page are freed, the page's memory is
 //!   returned to the system. Dropping the slabs returns all memory.
-//! - **SLAB-4 (large pages).** A large page of the system has only pages with objects. When one of
-//!   them is returned, the large page is split first, so that the system gets its memory.
+//! - **SLAB-4 (large pages).** Every page in a large page of the system has objects. When the slabs
+//!   return one of these pages, they first make the system split the large page. Otherwise the
+//!   system would not free the page's memory.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 

@@ -1,11 +1,11 @@
 //! Epoch-based reclamation: an unlinked object is released when its last reader has left.
 //!
 //! A reader *pins*: it increments a count in a word, its *stripe*, that few other threads use. An
-//! object that a writer unlinks waits in a [`Limbo`]. The thread that means to release the object,
-//! the *observer*, releases it once it has seen each stripe without readers. A reader may pin in a
-//! stripe after the observer has read this stripe. The reader and the observer both change the
-//! stripe's word, and the reader changes it later. So the reader sees the object unlinked, as the
-//! observer did, and cannot reach it.
+//! object that a writer unlinks waits in a [`Limbo`]. The thread that will release the object, the
+//! *observer*, does so once it has seen each stripe without readers. A reader may pin in a stripe
+//! after the observer has read this stripe. The reader and the observer both change the stripe's
+//! word, and the reader changes it later. So the reader sees the object unlinked, as the observer
+//! did, and cannot reach it.
 //!
 //! Readers may arrive at a stripe without a break, so a single count might never be zero. So a
 //! stripe has two counts, and the observer waits until it has seen each of the two at zero. New
@@ -15,8 +15,8 @@
 //! # Guarantees
 //!
 //! - **EPOCH-1.** An object that a reader found after it pinned is not released before it unpins.
-//! - **EPOCH-2.** An unlinked object is released after every reader of that time has unpinned,
-//!   however many readers come later.
+//! - **EPOCH-2.** An unlinked object is released after all readers have unpinned that were pinned
+//!   when the object was unlinked, however many readers come later.
 //!
 //! The observer reads a stripe by a read-modify-write, not by a load, so no fence is needed. This
 //! also suits the thread sanitizer, which does not understand fences.

@@ -2,7 +2,7 @@
 //!
 //! Modules, the lowest first:
 //!
-//! - [`loom_tracker`]: reports accesses to memory behind raw pointers to loom's models;
+//! - [`loom_tracker`]: reports to loom each memory access through a raw pointer;
 //! - [`pages`]: pools of pages that are charged to the memory budget;
 //! - [`epochs`]: epoch-based reclamation of unlinked memory.
 

@@ -1,4 +1,4 @@
-//! Reports accesses to memory behind raw pointers to loom's models.
+//! Reports to loom each memory access through a raw pointer.
 //!
 //! loom sees accesses to its own cells only, not accesses by address. Code that hands out memory by
 //! address (rows of a row cache, pages of a pool) keeps a [`LoomTracker`] for that memory, and

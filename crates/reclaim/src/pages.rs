@@ -3,8 +3,8 @@
 //! Memtables and cached blocks are nearly all of a database's memory. Any thread allocates and
 //! frees them, in any order. A heap with an arena for each thread then holds more than twice the
 //! memory in use, because freed pieces of one thread lie between used pieces of another. Pages of
-//! one size do not fragment: the next allocation gets the page that was freed last, so the process
-//! has as much memory as the budget counts.
+//! one size do not fragment: the next allocation gets a freed page, so the process has as much
+//! memory as the budget counts.
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
 //! last regions become empty. The pool may keep a number of spare bytes in free pages. It unmaps an
@@ -13,17 +13,17 @@
 //! is short, [`PagePool::trim`] returns memory of regions that are in use: those pages of the
 //! system that lie completely within free pages of the pool.
 //!
-//! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
-//! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
-//! So when a pool has to take memory from the system for a page, the pools return the same amount
-//! of memory in free pages to the system. They return nothing once their free pages take less than
-//! a small part of the budget (`SLACK_SHARE`).
+//! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size.
+//! If the blocks of a cache become smaller, half of its memory can end up in free pages of the
+//! larger size. So when a pool has to take memory from the system for a page, the pools return the
+//! same amount of memory in free pages to the system. They return nothing once their free pages
+//! take less than a small part of the budget (`SLACK_SHARE`).
 //!
-//! The regions of a cache's pools are huge pages of the system, if one region for each pool is at
-//! most a small part of the budget (`LARGE_SHARE`). Without huge pages, nearly each cache line of a
-//! block that is read misses the processor's TLB. Once a pool returns a part of such a region to
-//! the system, it excludes the region from huge pages. Otherwise the system could make the region a
-//! huge page again, and so add memory that the budget does not count.
+//! The regions of a cache's pools are huge pages of the system, if one region for each pool would
+//! take at most a small part of the budget (`LARGE_SHARE`). Without huge pages, the read of nearly
+//! every cache line of a block misses the processor's TLB. Once a pool returns a part of such a
+//! region to the system, it excludes the region from huge pages. Otherwise the system could make
+//! the region a huge page again, and so add memory that the budget does not count.
 //!
 //! Rejected: huge pages for memtables. At the first access to a region, the system clears two
 //! megabytes, and may first move other memory to obtain them in one piece. A put would wait for

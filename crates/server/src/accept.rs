@@ -1,5 +1,5 @@
-//! Tells which failures of `accept` only mean that the client has disconnected again, and pauses
-//! after all others.
+//! Handles failures of `accept`. A failure may only mean that the client has disconnected again.
+//! After any other failure, the thread that accepts clients pauses.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;

@@ -1,9 +1,10 @@
 //! Admits clients: decides how many connections of each kind there may be.
 //!
 //! A connection is *unauthenticated* from its accept until its login succeeds. Anyone who reaches
-//! the port can open such connections and then send nothing, so they must not use up the places of
-//! clients that have a password. A limit for each address alone is not enough: several addresses
-//! together could still fill every place, and all clients behind one proxy share an address.
+//! the port can open such connections and then send nothing. So unauthenticated connections must
+//! not take the places of clients that have a password. A limit for each address alone is not
+//! enough: several addresses together could still fill every place, and all clients behind one
+//! proxy share an address.
 //!
 //! # Guarantees
 //!

@@ -1,4 +1,5 @@
-//! The handshake's packets, and the check that a client's answer proves knowledge of the password.
+//! Writes and reads the handshake's packets, and checks whether a client's answer proves that it
+//! knows the password.
 //!
 //! The default plugin is `mysql_native_password`: every client library still in use supports it, on
 //! any transport. The server stores the hash of the password's hash, which is enough to check each

@@ -1,9 +1,9 @@
 //! The exchange of `caching_sha2_password`.
 //!
 //! A client first sends a *fast answer*: a hash of the password and the server's nonce. To check
-//! it, the server needs SHA256(SHA256(password)), which it cannot compute from the stored hash. The
-//! server keeps this value in memory after the first login in which it received the password
-//! itself.
+//! it, the server needs SHA256(SHA256(password)), which it cannot compute from the stored hash.
+//! When the server receives the password itself in a login, it keeps this value in memory for later
+//! logins.
 //!
 //! # Guarantees
 //!

@@ -1,5 +1,5 @@
-//! Converts statements that are not UTF-8, because clients put binary data into quoted literals:
-//! such a literal becomes a hexadecimal literal.
+//! Converts statements that are not UTF-8. Clients put binary data into quoted literals; such a
+//! literal becomes a hexadecimal literal.
 
 use spillway_sql::SqlError;
 

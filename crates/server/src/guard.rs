@@ -1,10 +1,10 @@
 //! Guards accounts against guessed passwords.
 //!
 //! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one
-//!   source, the next attempt waits 100 ms before its password is checked. Each further failure
-//!   doubles this delay, up to [`DELAY_MAX`]. A successful login resets it. Simultaneous attempts
-//!   for the account from the source wait one after another. A source is a client's address
-//!   together with the socket (public or admin) to which the client connects.
+//!   source, the next password is checked at the earliest 100 ms after the last failure. Each
+//!   further failure doubles this delay, up to [`DELAY_MAX`]. A successful login resets it.
+//!   Simultaneous attempts for one account from one source wait one after another. A source is a
+//!   client's address together with the socket (public or admin) to which the client connects.
 //! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one source wait;
 //!   further attempts are refused as if their password were wrong. At most [`KEPT_MAX`] pairs of
 //!   account and source are remembered. The pair whose last failure is the oldest is forgotten

@@ -4,14 +4,16 @@
 //! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, a deadline for the request,
 //! and a deadline for each [`PIECE`] of the response. So a client that sends slowly or does not
 //! read costs the others nothing. If every place is taken, the server closes the oldest connection
-//! whose page is not being made, and the newcomer gets its place.
+//! that does not wait for a piece of its page to be made, and the newcomer gets this connection's
+//! place.
 //!
-//! Rejected: a library for HTTP. The libraries read requests of any length, wait for clients
+//! Rejected: a library for HTTP. Such libraries read requests of any length, wait for clients
 //! without limit, or need an async runtime.
 //!
-//! A page that takes long is made on a separate thread, so that the server answers other clients
-//! meanwhile; only one page is made at a time. The page is sent in pieces while it is made, and
-//! only a few pieces may wait for the client (`outlet`), so the whole page is never in memory.
+//! A separate thread makes a page that takes long, so that the server can answer other clients
+//! meanwhile. Only one such page is made at a time. The server sends the page in pieces while it is
+//! made. Only a few pieces may wait for the client (`outlet`), so the whole page is never in
+//! memory.
 
 mod outlet;
 

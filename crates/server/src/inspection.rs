@@ -1,16 +1,16 @@
-//! Serves the contents of a server's storage over HTTP, for clients on its own machine.
+//! Serves the contents of a server's storage over HTTP, for clients on the server's machine.
 //!
-//! The page shows the bounds of slices. The bounds are keys, so they are data, but the page asks
-//! for no password. So the server refuses clients on other machines. It also refuses a browser that
-//! reached it by a foreign host name that resolves to this machine (DNS rebinding). Clients on
-//! other machines get the same contents through SQL, which checks the user's rights.
+//! The page shows the bounds of slices. These bounds are keys and so reveal data, but the page asks
+//! for no password. So the server refuses clients on other machines. It also refuses a browser's
+//! request to a foreign host name that resolves to this machine (DNS rebinding). Clients on other
+//! machines get the same contents through SQL, which checks the user's rights.
 //!
-//! The page is made from the engines' descriptions of their files, which are in memory, and from
-//! the lengths of a checkpoint's files. The descriptions are consistent within each sub-table. A
-//! separate thread makes the page, so that it delays no statement and no other page. The thread
-//! needs memory for a copy of the descriptions and for a few pieces of output. This memory is
-//! charged to the budget before it is allocated (decision 007). If the budget has no room for it,
-//! the page is refused.
+//! The page is made from descriptions of files that the engines have in memory, and from the
+//! lengths of a checkpoint's files. The descriptions are consistent within each sub-table. A
+//! separate thread makes the page, so that the page delays no statement and no other page. The
+//! thread needs memory for a copy of the descriptions and for a few pieces of output. It charges
+//! this memory to the budget before it allocates the memory (decision 007). If the budget has no
+//! room, the server refuses the page.
 
 use std::net::IpAddr;
 

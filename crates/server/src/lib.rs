@@ -1,25 +1,26 @@
 //! The MySQL wire protocol over an [`spillway_sql::Instance`].
 //!
-//! Modules, from the arrival of a client to its results, and then those beside this path:
+//! Modules, in the order from a client's arrival to its results. The last two items are outside
+//! this path:
 //!
-//! - `listener`: listening and graceful shutdown; `accept`: handling of clients that cannot be
-//!   accepted; `admission`: how many connections there may be; `server`: counters and settings that
+//! - `listener` listens, and shuts down gracefully; `accept` handles failures to accept a client;
+//!   `admission` limits the number of connections; `server` has the counters and settings that
 //!   connections share;
-//! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: splits these bytes into
-//!   packets, and collects the packets of a response;
-//! - `capabilities`, `auth`, `login`: the handshake and the proof of the password; `guard`: delays
-//!   after failed logins;
-//! - `pool`: the worker threads; `vanished`: ends statements whose clients have gone;
-//! - `connection`: commands; `escape`: statements that are not UTF-8; `params`: parameters of
-//!   prepared statements;
-//! - `results`, `columns`, `rows`: answers, written from borrowed values; `codec`: numbers and
-//!   bytes;
-//! - `metrics`: counters, and `inspection`: contents of the storage, over `http`;
-//! - `loopback`: a client within the process, for measurements without the system's network.
+//! - `transport` reads and writes a client's bytes, plain or through TLS (`tls`); `packet` splits
+//!   these bytes into packets, and collects the packets of a response;
+//! - `capabilities`, `auth` and `login` do the handshake and check the password; `guard` delays
+//!   logins after failed ones;
+//! - `pool` has the worker threads; `vanished` ends statements whose clients have disconnected;
+//! - `connection` executes commands; `escape` converts statements that are not UTF-8; `params`
+//!   decodes the parameters of prepared statements;
+//! - `results`, `columns` and `rows` write responses from borrowed values; `codec` encodes numbers
+//!   and bytes;
+//! - `metrics` serves counters, and `inspection` the contents of the storage, both over `http`;
+//! - `loopback` is a client within the process, for measurements without the system's network.
 //!
 //! A client costs memory but no thread. A few workers serve all clients that have sent something. A
-//! worker runs a statement until it ends or must wait, and does not wait for clients or for
-//! commits. `pool` explains how and why.
+//! worker runs a statement until the statement ends or must wait. A worker waits neither for
+//! clients nor for commits. `pool` explains how and why.
 
 mod accept;
 mod admission;

@@ -7,7 +7,7 @@
 //!
 //! # Guarantees
 //!
-//! - **LOOPBACK-1.** The response is the same, byte for byte, as a client over a Unix socket would
+//! - **LOOPBACK-1.** The response is, byte for byte, the one that a client over a Unix socket would
 //!   get.
 //! - **LOOPBACK-2.** When [`Loopback::command`] returns, the command is complete: its commit is
 //!   acknowledged, and its lock waits are over.

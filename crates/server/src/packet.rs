@@ -5,9 +5,9 @@
 //! packet that is shorter. So data whose length is a multiple of 16 MB - 1 ends with an empty
 //! packet.
 //!
-//! A short command is read with one system call. Buffers grow, and are charged to the budget, only
-//! as bytes arrive, whatever length a client announces. A response is collected and written with
-//! one call. A long response is sent in pieces while it is made.
+//! A short command is read with one system call. A client may announce any length: buffers grow,
+//! and are charged to the budget, only as bytes arrive. A short response is collected and written
+//! with one call. A long response is sent in pieces while it is made.
 
 use std::io;
 

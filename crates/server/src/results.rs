@@ -1,4 +1,5 @@
-//! Answers as packets: OK, EOF, errors, and result sets as their rows arrive.
+//! Writes responses as packets: OK, EOF, errors, and result sets, whose rows are written as they
+//! arrive.
 
 use std::io;
 

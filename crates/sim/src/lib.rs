@@ -1,8 +1,8 @@
 //! Simulation of the whole database, SQL included, on a disk that crashes.
 //!
-//! The tests of the `spillway` crate crash the library in the same way. The sweeps here ([`sweep`])
-//! run the statements of a client through a session. After every crash they check the guarantees on
-//! which the client relies.
+//! The tests of the `spillway` crate crash the library in the same way, without SQL. The sweeps
+//! here ([`sweep`]) run the statements of a client through a session. After every crash, a sweep
+//! checks the guarantees on which the client relies.
 
 #[cfg(any(test, debug_assertions))]
 mod client;

@@ -1,4 +1,4 @@
-//! Tests that recovery does not restore rows in the format of an earlier version of their table.
+//! Tests that recovery restores no row in a format that the catalog no longer has.
 
 use spillway::Database;
 

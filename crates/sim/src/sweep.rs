@@ -1,9 +1,9 @@
-//! Chooses the operations that a sweep fails.
+//! Chooses the disk operations at which a sweep injects a fault.
 //!
-//! A sweep runs a history once for each operation of the disk that it fails. By default a sweep
-//! fails one operation in every few. The commit that is checked out determines which of them, so
-//! the sweeps of many commits together fail all operations. With `SPILLWAY_ROUNDS` above 1, a sweep
-//! fails every operation: use it to reproduce a failure.
+//! A sweep runs a history once for each chosen operation of the disk, and injects a fault at this
+//! operation. By default a sweep chooses one operation in every few. The commit that is checked out
+//! determines which one, so the sweeps of many commits together cover all operations. With
+//! `SPILLWAY_ROUNDS` above 1, a sweep chooses every operation: use it to reproduce a failure.
 
 use std::process::Command;
 

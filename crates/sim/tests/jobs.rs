@@ -1,5 +1,6 @@
-//! Histories of the simulation in which background jobs have work that they lack in most histories.
-//! The histories print what was done. Each test fails if a job had nothing to do.
+//! Histories of the simulation that give work to background jobs which have none in most histories.
+//! Each history prints how much work these jobs did. A test fails if one of its jobs had nothing to
+//! do.
 #![cfg(debug_assertions)]
 
 mod runs;

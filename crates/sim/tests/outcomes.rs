@@ -1,5 +1,5 @@
-//! Histories of SQL sessions in which every outcome is a read (SIMULATION-14), under the isolation
-//! levels that hold a snapshot and under READ COMMITTED.
+//! Histories of SQL sessions in which every outcome counts as a read (SIMULATION-14), under the
+//! isolation levels that keep one snapshot for a transaction and under READ COMMITTED.
 #![cfg(debug_assertions)]
 
 mod runs;

@@ -1,4 +1,4 @@
-//! Checks a folder that no database has open.
+//! Checks the folder of a database that no process has open.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The directory of tables: a table that maps names to numbers.
 //!
 //! The key of a row is a table's name, and its value the table's number (u32, little-endian). One
-//! more row, with the empty name, has the largest number that was reserved ([`Numbers`]), in the
-//! same form.
+//! more row has the empty name as its key. Its value is the largest reserved number ([`Numbers`]),
+//! in the same form.
 
 use spillway_base::codec::Reader;
 use spillway_base::lock::Mutex;

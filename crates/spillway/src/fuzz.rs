@@ -1,5 +1,6 @@
-//! Entry points for fuzzing. Each adds a valid checksum to any bytes and passes them to a decoder.
-//! If the decoder accepts them, it checks that the result is encoded to the same bytes.
+//! Entry points for fuzzing. Each entry point adds a valid checksum to any bytes and passes them to
+//! a decoder. If the decoder accepts the bytes, the entry point checks that the result is encoded
+//! to the same bytes.
 
 use crate::backup::fuzz as backup;
 use crate::log_home::fuzz as log_home;

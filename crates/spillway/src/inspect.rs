@@ -1,4 +1,4 @@
-//! Inspects a folder that no database has open.
+//! Inspects the folder of a database that no process has open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

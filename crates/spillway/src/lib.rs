@@ -2,7 +2,8 @@
 //!
 //! A [`Database`] is a folder with tables, which are ordered key spaces. A transaction reads and
 //! writes any number of them. A commit is durable when its future resolves, unless the transaction
-//! asks for less. Acknowledged commits are never lost, and no reader sees a part of a transaction.
+//! asks for a weaker durability. Acknowledged commits are never lost, and no reader sees a part of
+//! a transaction.
 //!
 //! ```
 //! use spillway::{Database, Direction, EngineKind, KeyRange, Settings, TransactionOptions};

@@ -1,13 +1,13 @@
-//! Charges the process's uncounted memory to its budget.
+//! Charges the uncounted memory of the process to the database's memory budget.
 //!
-//! Most memory is charged by its user, before it is allocated. The rest is charged by no user:
-//! unused ends of the allocator's pages, pages that the allocator has not returned to the system,
-//! stacks, and small allocations. The watch reads the resident anonymous memory of the process, and
-//! charges what exceeds the charges of all users as [`Use::Other`]. So caches evict that much, and
+//! Most memory is charged by its user, before it is allocated. No user charges the rest: unused
+//! ends of the allocator's pages, pages that the allocator has not returned to the system, stacks,
+//! and small allocations. The watch reads the resident anonymous memory of the process, and charges
+//! the part that exceeds the charges of all users as [`Use::Other`]. So caches evict that much, and
 //! requests for which the budget then has no room are refused.
 //!
-//! - **WATCH-1 (fixed part).** The first [`FIXED_BYTES`] of resident memory beyond the charges are
-//!   not charged: code, stacks and small allocations take that much with any budget.
+//! - **WATCH-1 (fixed part).** The first [`FIXED_BYTES`] of resident anonymous memory beyond the
+//!   charges are not charged: stacks and small allocations take that much with any budget.
 //! - **WATCH-2 (free memory first).** If the watch's charge would leave less than a quarter of the
 //!   budget, the watch first asks the allocator to return free memory to the system. It then
 //!   charges only the resident memory that still exceeds the charges. If another user needs memory

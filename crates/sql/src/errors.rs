@@ -1,6 +1,6 @@
 //! Errors with MySQL's numbers and texts. This module assigns numbers to the library's kinds of
-//! errors and to failures to store a value. The code that finds any other error assigns its number
-//! ([`SqlError::new`]).
+//! errors and to failures to store a value. For any other error, the code that detects it assigns
+//! the number ([`SqlError::new`]).
 
 use std::borrow::Cow;
 use std::fmt;

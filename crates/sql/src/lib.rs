@@ -8,10 +8,11 @@
 //! - `process`, `privilege`, `variables`: the list of processes, accounts with their privileges,
 //!   and the variables of a session;
 //! - `expression`: expressions and their evaluation;
-//! - `planner`: binds names and plans queries; `executor`: runs them; `dml`: changes of rows;
-//! - `ddl`: definitions of tables; `information_schema`: SHOW and `information_schema`;
-//! - `session`: an [`Instance`] is an open database that speaks SQL, a [`Session`] one client's
-//!   view of it.
+//! - `planner`: binds names and plans queries; `executor`: runs queries; `dml`: changes rows;
+//! - `ddl`: changes definitions of tables; `information_schema`: SHOW, and the tables of
+//!   `information_schema`;
+//! - `session`: an [`Instance`] is an open database that speaks SQL, and a [`Session`] is one
+//!   client's view of it.
 
 mod api;
 mod catalog;

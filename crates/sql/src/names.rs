@@ -1,5 +1,5 @@
-//! Names that statements create or refer to: their rules, and MySQL's errors for those that break
-//! them.
+//! The rules for names that statements create or refer to, and MySQL's errors for names that break
+//! a rule.
 //!
 //! # Guarantees
 //!
@@ -11,13 +11,13 @@
 //!   constraints; `session/metadata/lock_context` checks the names of tables and databases.
 //! - **NAME-3 (old names).** A table or database that already exists can be used, renamed and
 //!   dropped whatever its name is. So a statement checks a referenced name only if no such object
-//!   exists. If the name breaks a rule, the statement reports that error instead of "doesn't
+//!   exists. If the name breaks a rule, the statement reports the broken rule instead of "doesn't
 //!   exist".
 //! - **NAME-4 (characters).** A statement with a quoted name that contains U+0000 fails with 1064.
 //!   A statement with a quoted name that contains a character above U+FFFF fails with 1300. Both
 //!   apply to names that the statement creates and to names that it refers to (`parser/text`).
 //! - **NAME-5 (shown).** No error message contains a control character: [`crate::printable`]
-//!   escapes them.
+//!   escapes such characters.
 //!
 //! As in MySQL, a CHECK constraint with an empty name gets a generated name, and a primary key,
 //! which has no name, may be declared with any name.

@@ -1,17 +1,18 @@
-//! What other sessions see of a session, and how they stop it: the statement that it runs, requests
-//! to kill it, and the number of statements that it has run.
+//! The state of a session that other sessions use: the statement that the session runs, requests to
+//! kill it, and the number of statements that it has run.
 //!
 //! # Beginning a statement
 //!
-//! Every statement records its beginning for other sessions, although they rarely look at it. So
-//! this must be cheap: for a prepared statement, the session locks no mutex and only stores the
-//! statement's id in an atomic. The process list finds the text by this id, in a map to which
-//! [`Process::keep`] has added the text.
+//! Every statement records its beginning for other sessions, although they rarely look at the
+//! record. So recording must be cheap. For a prepared statement, the session locks no mutex: it
+//! only stores the statement's id and the session's phase (see below) in atomics. The process list
+//! looks the id up in a map to which [`Process::keep`] has added the statement's text.
 //!
 //! A session that kills a statement (the killer) cannot know whether that statement has ended
 //! meanwhile, and must not stop the next one. So each session counts its phases: odd phases are
 //! statements, even phases are the times between them. The killer reads the phase, and its request
-//! is for this phase only. Two orders make sure that no request is lost:
+//! is for this phase only. No request is lost, because both sessions access the shared values in a
+//! fixed order:
 //!
 //! - The killer first sets [`Process::was_asked`] of the session whose statement it kills, and then
 //!   reads that session's phase.
@@ -21,11 +22,11 @@
 //! session sees the request, or both.
 //!
 //! If the killer saw an earlier phase, its request was not meant for the beginning statement. The
-//! session that begins the statement then sees the request, waits until the killer is done, and
-//! discards the request.
+//! session that begins the statement sees the request, waits until the killer is done, and discards
+//! the request.
 //!
-//! Rejected: a mutex of each session, which its statements and the killers lock. To lock and unlock
-//! the mutex would be two more writes to shared memory for each statement.
+//! Rejected: a mutex in each session, which its statements and the killers lock. Locking and
+//! unlocking the mutex would cost each statement two more writes to shared memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A sink and a function that the crate's unit tests share.
+//! A result sink and functions that the crate's unit tests share.
 
 use spillway::{Database, Settings};
 use spillway_types::ValueRef;

@@ -1,8 +1,9 @@
 //! System variables: their list, their permitted values, and their values.
 //!
-//! A variable accepts only values that the server can honour. For any other value, the error says
-//! that the server cannot do that (1231, 1235, 1238). Many variables accept a single value, the one
-//! that describes the server: clients and dumps set them to this value.
+//! A variable accepts only values that the server can honour. SET reports an error for other values
+//! (1231, 1235, 1238), but replaces a number out of bounds by the nearest bound, with a warning.
+//! Many variables accept a single value, the one that describes the server: clients and dumps set
+//! them to this value.
 
 pub(crate) mod durability;
 mod system_variables;

@@ -1,13 +1,13 @@
-//! Asynchronous reads: the device reads the blocks and rows that lookups miss while their threads
-//! do other work.
+//! Asynchronous reads: while the device reads a block or a row that a lookup needs, the lookup's
+//! thread does other work.
 //!
 //! A lookup that waits for a device costs more than the time of the read: another thread has to
 //! take the waiting thread's place, and the waiting thread must be woken later. A lookup that
 //! begins an asynchronous read costs no thread: it returns at once, and is repeated when the read
 //! has ended. So the queues can keep as many reads in flight as the device executes in parallel.
 //!
-//! The thread that finds a read completed hands its bytes to the engine ([`AsyncRead::take`]),
-//! which decodes them into its cache or its rows, where the repeated lookup finds them. Then the
+//! A thread that finds a completed read passes the bytes to the engine ([`AsyncRead::take`]). The
+//! engine decodes them into its cache or its rows, where the repeated lookup finds them. Then the
 //! thread wakes the waiters.
 //!
 //! # Guarantees
@@ -33,8 +33,8 @@
 //!   `true`. The exception is a panic of a thread that completes reads: `keeps_some` may then
 //!   return `false`, and the next call of `end` submits what the queue holds back.
 //! - **ASYNC-READ-7 (alone).** Queues can be opened for a pool of threads that is sometimes idle.
-//!   Then no read begins while none is in flight and the pool has nothing else to do
-//!   ([`thread::is_quiet`]): the lookup waits for the device itself, which is faster.
+//!   Such queues begin no read while no other read is in flight and the pool has nothing else to do
+//!   ([`thread::is_quiet`]). The lookup then waits for the device itself, which is faster.
 //!
 //! One system call submits several reads to a device; in a virtual machine this call is a large
 //! part of a read's cost. So a thread that begins reads does other ready work first and then

@@ -14,15 +14,15 @@
 //! - **DISK-4.** A crash may undo creations, renames and removals that were not followed by
 //!   [`Disk::sync_dir`]. In each folder a prefix of them survives, independent of other folders. A
 //!   rename within a folder survives whole or not at all.
-//! - **DISK-5.** The call that meets a failure reports it, and no other call does: of several
-//!   threads that sync a file, only one learns that the writes of any of them are lost. After a
-//!   failed sync, nothing written to the file since its last successful sync is reliable. Until a
-//!   crash, a read returns a page with such writes either as written, or with some of its sectors
-//!   as before the writes. A later successful sync does not make these writes durable (decision
-//!   006). They become durable only if the bytes are written again and then synced.
-//! - **DISK-6.** A write to a full disk fails with [`spillway_base::ErrorKind::DiskFull`].
-//!   Overwriting bytes that [`File::allocate`] or an earlier write covered, and that
-//!   [`File::punch`] has not released since, never does.
+//! - **DISK-5.** Only the call that meets a failure reports it. So if several threads sync a file,
+//!   only one of them learns that writes are lost, even writes of the other threads. After a failed
+//!   sync, nothing written to the file since its last successful sync is reliable. Until a crash, a
+//!   read returns a page with such writes either as written, or with some of its sectors as before
+//!   the writes. A later successful sync does not make these writes durable (decision 006). They
+//!   become durable only if the bytes are written again and then synced.
+//! - **DISK-6.** A write to a full disk fails with [`spillway_base::ErrorKind::DiskFull`]. A write
+//!   never fails in this way if [`File::allocate`] or an earlier write covered all of its bytes,
+//!   and [`File::punch`] has not released them since.
 //! - **DISK-7.** An open file stays readable and writable after its name is removed or given to
 //!   another file.
 //! - **DISK-8.** [`File::read_now`] does not wait for a device. It returns the bytes that

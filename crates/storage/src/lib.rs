@@ -2,10 +2,10 @@
 //!
 //! - [`disk`]: the contract of a device and its files;
 //! - [`queue`]: asynchronous reads and writes of files;
-//! - [`async_reads`]: reads that lookups leave to a queue;
+//! - [`async_reads`]: reads that go on in a queue while the threads of their lookups do other work;
 //! - [`record`]: small files that are written atomically;
 //! - [`real`]: the machine's file system;
-//! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
+//! - [`sim`]: a simulated disk in memory, which loses or tears writes, fails, and fills up;
 //! - [`plog`]: the append-only log, and its implementation in segment files.
 
 pub mod async_reads;

@@ -2,12 +2,13 @@
 //! 3.3.2, "Asynchronous I/O").
 //!
 //! The reads and writes use buffers of the flush or compaction. They go through the page cache, so
-//! that readers find there what was written, and the next compaction, too; past it, if readers
-//! bypass it ([`crate::TieredSettings::direct_reads`]). Decision 015 has what that brings.
+//! that readers and the next compaction find the written bytes there. If readers bypass the page
+//! cache ([`crate::TieredSettings::direct_reads`]), flushes and compactions bypass it, too.
+//! Decision 015 gives the measurements.
 //!
-//! A benchmark can turn the overlap off, to measure what it gains
+//! A benchmark can turn the overlap off, to measure its gain
 //! (`TieredSettings::overlapped_compactions`). A flush or compaction without overlap makes the same
-//! reads and writes, but begins a read only when the merge needs its bytes, and waits for each
+//! reads and writes, but begins a read only when the merge needs the bytes, and waits for each
 //! operation before it continues.
 
 use std::cell::RefCell;

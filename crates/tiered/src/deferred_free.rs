@@ -4,21 +4,22 @@
 //! DEFERRED-FREE-1. *Readers free little.* A reader that drops the last reference to an old view
 //! may be the only owner of all nodes and slices of the view's levels, because compactions may have
 //! replaced all of them since. The reader frees about [`FREED_AT_ONCE`] of these *parts*, and
-//! leaves the other parts to this module. It frees memtables whole, because a memtable is a few
-//! dozen pieces of memory.
+//! leaves the other parts to this module. The reader frees memtables whole, because a memtable is a
+//! few dozen pieces of memory.
 //!
 //! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
-//! parts before each job, and does not sleep while there are any. A thread without a job sleeps for
-//! at most a second before it checks for parts again. On a full disk it sleeps for less, so parts
-//! that hold slots are freed before the next attempt to write.
+//! parts before each job, and does not sleep while parts are left. A thread without a job sleeps
+//! for at most a second before it checks for parts again. A thread whose job found the disk full
+//! sleeps for a fifth of a second, and frees parts, which may hold slots, before it tries to write
+//! again.
 //!
-//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* A part that still has
-//! another owner is not freed here. Its last owner frees it.
+//! DEFERRED-FREE-3. *No part in use is freed, and no part leaks.* A part that still has another
+//! owner is not freed here. Its last owner frees it.
 //!
 //! DEFERRED-FREE-4. *Begin and end.* Frees are deferred only between [`DeferredFree::begin`] and
-//! [`DeferredFree::end`], while the background threads of an engine free the deferred parts. When
-//! the engine closes, or its background threads end because of a failure, all deferred parts are
-//! freed. At all other times, the last owner frees everything itself.
+//! [`DeferredFree::end`]. In between, the engine's background threads free the deferred parts.
+//! The engine calls `end` when it closes or when a background thread fails, and `end` frees all
+//! deferred parts. Before `begin` and after `end`, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

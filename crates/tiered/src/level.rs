@@ -3,8 +3,8 @@
 //! A [`Run`] is a sorted sequence of slices that do not overlap. Level0 is a list of runs, its
 //! *sub-levels*, newest first. Level1 and Level2 are one run each. A [`Levels`] never changes: an
 //! edit makes a new one that shares the unchanged parts, so a reader can keep the old one for as
-//! long as it needs it (X-Engine, section 3.1.3). A run is a tree, and an edit copies the paths to
-//! the changed slices (`tree`).
+//! long as it needs it (X-Engine, section 3.1.3). A run is a tree, and an edit copies only the
+//! paths from the root to the changed slices (`tree`).
 
 mod heads;
 mod inherited_reads;

@@ -25,11 +25,12 @@
 //! - `view`: the memtables and levels that a read of a sub-table uses; `tombstone_skip`: deleted
 //!   ranges that scans skip; `source`, `cursor`: scans;
 //! - `subtable`: a part of a table's keys; `table`: a table;
-//! - `engine`: the contract of [`spillway_base::engine`], and the background work.
+//! - `engine` implements [`spillway_base::engine`] and runs the background work.
 //!
-//! The first group also has `temperature` (reads of extents), and `deferred_free`, which frees old
-//! views. The third group also has `settings`, `inspect`, which describes a database, and `verify`,
-//! which checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
+//! The first group also has `temperature`, which counts reads of extents, and `deferred_free`,
+//! which frees old views. The third group also has `settings`, `inspect`, which describes a
+//! database, and `verify`, which checks a closed folder. Epochs and page pools are in
+//! `spillway_reclaim`.
 
 mod block;
 mod block_search;

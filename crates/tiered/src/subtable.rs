@@ -1,7 +1,7 @@
 //! A sub-table: a range of a table's keys, as an LSM-tree of its own (X-Engine, section 2).
 //!
 //! A sub-table publishes an immutable [`View`] for reads. Each change of its structure publishes a
-//! new one. Readers take the current view without a lock (section 3.1.3).
+//! new view. Readers take the current view without a lock (section 3.1.3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

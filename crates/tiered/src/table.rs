@@ -2,8 +2,8 @@
 //!
 //! A split or join replaces the list of sub-tables as a whole. A reader that found a sub-table in
 //! the old list continues to read that sub-table. The old sub-table has all commits up to the
-//! reader's snapshot, because they were installed before the reader began (E2). A writer that finds
-//! its sub-table closed looks the key's sub-table up again.
+//! reader's snapshot, because these commits were installed before the reader began (E2). A writer
+//! that finds its sub-table closed looks up the sub-table of its key again.
 
 use std::ops::Deref;
 use std::sync::Arc;

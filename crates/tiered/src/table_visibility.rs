@@ -2,15 +2,15 @@
 //! exists, and the tag of its rows.
 //!
 //! These properties are in a small object apart from the table, and each thread caches the objects
-//! of the tables that it reads. So a hit in the row cache does not load the list of tables, which
-//! would cost two writes to shared memory. The cache of an idle thread may keep the object of a
-//! dropped table, but the object does not keep the table's memory.
+//! of the tables that it reads. So a hit in the row cache does not load the list of tables. Loading
+//! the list would cost two writes to shared memory. The cache of an idle thread may keep the object
+//! of a dropped table, but this object does not keep the table's memory allocated.
 //!
 //! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`] as long
 //!   as any thread holds the object, and no two tables share one. All changes of the object go
 //!   through its methods.
-//! - **TABLE-VISIBILITY-2 (dropped).** A reader at or above the CSN that drops the table finds it
-//!   dropped, even if its thread cached the object before the drop.
+//! - **TABLE-VISIBILITY-2 (dropped).** A reader whose snapshot includes the commit that drops the
+//!   table finds the table dropped, even if the reader's thread cached the object before the drop.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Verifies a folder that no database has open: all checksums, orders and counts, and that every
-//! slot has one owner.
+//! Verifies a data folder that no database has open: checks all checksums, orders and counts, and
+//! that no two extents share a slot.
 
 use std::path::Path;
 use std::sync::Arc;

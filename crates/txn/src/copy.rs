@@ -1,15 +1,16 @@
 //! Copies the log's commits for a backup, while lanes append to the log; and writes a new log from
 //! copied commits, for a restore.
 //!
-//! A backup copies the commits, and not the log's files. The files also state CSNs: each frame of
-//! commits states a CSN up to which every commit is durable, each note a CSN up to which the
-//! engines' files have every commit, and each generation a fence. A log that is made from copied
-//! commits has a fence of its own, the last copied commit, and no other statements.
+//! A backup copies the commits, and not the log's files, because the files also contain CSNs that
+//! hold for the original only. Each frame of commits has the CSN up to which every commit was
+//! durable. Each note has the CSN up to which the engines' files have every commit. Each generation
+//! has a fence. A log that is made from copied commits has one such CSN: its own fence, which is
+//! the last copied commit.
 //!
 //! Rejected: to copy the files. The lanes are copied one after another while commits are appended.
-//! So the copied file of a later lane could state that a commit is durable which the copied file of
-//! an earlier lane lacks, and an opening would report corruption. Only a stop of all lanes at one
-//! commit could prevent that.
+//! So the copied file of a later lane could state that a commit is durable, although the copied
+//! file of the commit's own lane was made earlier and lacks it. An opening would then report
+//! corruption. Only a stop of all lanes at one commit could prevent that.
 
 use std::ops::Range;
 use std::path::Path;

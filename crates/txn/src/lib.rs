@@ -3,24 +3,27 @@
 //!
 //! The modules that a transaction passes through, in this order:
 //!
-//! - `options`: the options of a transaction;
-//! - `transaction`: a transaction's snapshot, locks and writes, its commit and its rollback;
-//! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
-//! - `spill`, `overlay`: writes of transactions that outgrow their share of memory;
-//! - `pipeline`, `record`: a commit's path to the log and the engines;
-//! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable.
+//! - `options` has the options of a transaction;
+//! - `transaction` holds a transaction's snapshot, locks and writes, commits it and rolls it back;
+//! - `locks` implements row locks, and `serializable` the checks of SERIALIZABLE;
+//! - `spill` and `overlay` keep, in a table, the writes of a transaction that outgrow its share of
+//!   memory;
+//! - `pipeline` orders commits, writes them to the log and makes them visible; `record` has the
+//!   format of the log's records;
+//! - `watermark` and `snapshots` record which commits are visible, and at which snapshots
+//!   transactions read.
 //!
 //! The others:
 //!
-//! - `manager`: starts transactions, and maintains the log;
-//! - `shared`, `engines`: the state that all transactions share, and the engines under them;
-//! - `throttle`: slows writers down when engines are behind;
-//! - `reserve`: disk space for commits that free space;
-//! - `recovery`: restores the state from the log;
-//! - `copy`: copies the log's commits for a backup, and makes a log from such a copy;
-//! - `metrics`: the metrics of all of these;
-//! - `sync`: the locks of code that loom checks;
-//! - `model`: a model engine, for tests.
+//! - `manager` starts transactions, and maintains the log;
+//! - `shared` has the state that all transactions share, and `engines` the engines under them;
+//! - `throttle` slows writers down when flushes and compactions are behind;
+//! - `reserve` keeps disk space for commits that free space;
+//! - `recovery` restores the state from the log;
+//! - `copy` copies the log's commits for a backup, and makes a log from such a copy;
+//! - `metrics` has the metrics of all of these;
+//! - `sync` has the locks of code that loom checks;
+//! - `model` is an engine that tests use as a model.
 
 mod copy;
 mod engines;

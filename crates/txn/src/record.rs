@@ -1,7 +1,8 @@
 //! The contents of the redo log's frames.
 //!
 //! A lane writes one frame of the log (see [`spillway_storage::plog`]) at a time. A frame holds
-//! records one after another, in the lane's order, and carries their checksum. Little-endian:
+//! records one after another, in the lane's order, and carries their checksum. Numbers are
+//! little-endian:
 //!
 //! ```text
 //! kind   u8   1 commit, 2 note, 3 stable
@@ -14,10 +15,10 @@
 //! ```
 //!
 //! The manager writes a note before it cuts the log. Without the note, recovery would report the
-//! commits that the cut removes as missing. If the files of an engine record less than a note says,
-//! a device has lost what it had reported as durable, and recovery reports damage. Each frame of
-//! commits begins with the stable CSN, so that recovery reports a log as damaged if the log lacks a
-//! commit up to that CSN.
+//! commits that the cut removes as missing. If the files of an engine record a smaller CSN than a
+//! note says, a device has lost data that it had reported as durable, and recovery reports damage.
+//! Each frame of commits begins with the stable CSN, so that recovery reports a log as damaged if
+//! the log lacks a commit up to that CSN.
 //!
 //! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
 //! the lane before it takes its CSN.

@@ -2,45 +2,49 @@
 //!
 //! A statement that frees space writes to the log before it frees anything. On a full disk the log
 //! has no room for that write, so no statement could ever free space. The log's folder therefore
-//! holds a file, `reserve`, whose only purpose is to occupy space. A commit that frees space, and
-//! meets a full disk, cuts a part off the file and uses the space that the file system then has.
+//! holds a file, `reserve`, whose only purpose is to occupy space. If a commit that frees space
+//! meets a full disk, it cuts a part off the file, and uses the space that the file system thereby
+//! gains.
 //!
-//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made:
-//!   at least a sixteenth of a log segment, and at most a whole one.
-//! - **RESERVE-2 (for whom).** While the reserve is not whole, the log accepts only commits that
-//!   free space, and the note that precedes a cut of the log. Other commits fail with
-//!   [`ErrorKind::DiskFull`]. Otherwise they would use up the space that was cut off the file.
-//! - **RESERVE-3 (in parts).** The reserve is given to the file system in eighths. A commit that
-//!   frees space is given eighths in two cases:
-//!   - *The log has no room for the commit.* One eighth is given at a time, until the log has room.
+//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when the file is
+//!   made: at least a sixteenth of a log segment, and at most a whole segment.
+//! - **RESERVE-2 (for whom).** While the reserve is not whole, the transaction manager accepts only
+//!   commits that free space, and the note that precedes a cut of the log. Other commits fail with
+//!   [`ErrorKind::DiskFull`], because they would use up the space that was cut off the file.
+//! - **RESERVE-3 (in parts).** The transaction manager gives the reserve to the file system in
+//!   eighths. It does this for a commit that frees space in two cases:
+//!   - *The log has no room for the commit.* The manager gives one eighth at a time, until the log
+//!     has room.
 //!   - *An engine has no memory for the commit, and cannot free memory because the disk is full.*
-//!     Eighths are given until they cover the commit's bytes. The engine then accepts the commit,
-//!     because it can flush as many bytes into the given space.
+//!     The manager gives eighths until they cover the commit's bytes. The engine then accepts the
+//!     commit, because it can flush as many bytes into the given space.
 //!
 //!   The last quarter of the reserve is only for commits that drop tables, and for the note of a
 //!   cut. Both free space and write little.
 //! - **RESERVE-4 (made whole).** Each commit after one that met a full disk first tries to make the
 //!   reserve whole again. The attempt succeeds if the file system has the space for all missing
-//!   parts. In the time of RESERVE-5 there is no attempt while an engine still finds the disk full:
-//!   the engine may need the given space to free more.
+//!   parts. During a time of hope (RESERVE-5), commits make no attempt while an engine finds the
+//!   disk full, because the engine may need the given space to free more.
 //! - **RESERVE-5 (hope).** Background work returns space to the file system some time after the
-//!   commit that frees it. So there is a time of [`HOPE`] after each commit that frees space on a
-//!   full disk, after each commit that drops a table, and after an opening on a full disk. In this
-//!   time, commits that find the disk full wait for the space instead of failing. The engines are
-//!   asked to free space if there is none for another log segment. If an engine's background work
-//!   finds the disk full, it is given eighths too.
+//!   commit that frees it. So a time of hope, [`HOPE`] long, follows each commit that frees space
+//!   on a full disk, each commit that drops a table, and an opening on a full disk. In this time,
+//!   commits that find the disk full wait for the space instead of failing. If there is no space
+//!   for another log segment, the manager asks the engines to free space. If an engine's background
+//!   work finds the disk full, the manager gives eighths for that work too.
 //! - **RESERVE-6 (no harm).** The file stores no data but its own size. If the file is lost, or
 //!   cannot be made, read or cut, the database works without a reserve.
-//! - **RESERVE-7 (room for flushes).** The log refuses a commit that an engine would not have the
-//!   space to write to its own files, after all that it has yet to write, as the disk is full for
-//!   this commit. Commits that free space are accepted. So memtables can be flushed on a full disk,
-//!   checkpoints can be written, and the reserve is left for the work that frees more. The log
-//!   makes no whole segment in the space that the engines need, but small ones.
+//! - **RESERVE-7 (room for flushes).** An engine writes a commit to its own files after the log has
+//!   it. If the disk has too little space for this commit and for everything that the engines have
+//!   yet to write, the manager refuses the commit as on a full disk. It still accepts commits that
+//!   free space. So engines can flush memtables and write checkpoints on a full disk, and the
+//!   reserve is left for the work that frees more. If the engines need the space that is left, the
+//!   log makes small segments instead of whole ones.
 //!
 //! # Format
 //!
-//! `SWRS`, the size of the whole file in bytes (u64, little-endian), CRC32C of the preceding bytes;
-//! then anything. If a file does not begin like this, its size is chosen anew.
+//! The file begins with `SWRS`, the size of the whole file in bytes (u64, little-endian), and the
+//! CRC32C of these bytes. The rest has no meaning. If the file does not begin like this, the
+//! opening chooses its size anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -8,9 +8,9 @@
 //! loads the stable CSN again. If the stable CSN has passed the CSN that the reader wrote, the
 //! reader writes a newer CSN and repeats.
 //!
-//! A *collector* is a thread that wants to know the live snapshots in order to drop versions. It
-//! loads the stable CSN first, and the slots afterwards. It drops no version that a snapshot at
-//! that stable CSN, or at a CSN in a slot, sees.
+//! A *collector* is a thread that reads the live snapshots in order to drop versions. It loads the
+//! stable CSN first, and the slots afterwards. It keeps every version that a snapshot at that
+//! stable CSN, or at a CSN in a slot, sees.
 //!
 //! This suffices because the reader and the collector each have a sequentially consistent fence
 //! between their two steps. Let S be the stable CSN that the collector loaded. If the collector's
@@ -23,11 +23,11 @@
 //! An engine may need a lower bound of the live snapshots at each update, and reading all slots
 //! would cost too much there. So a collector stores the least CSN that it has found, the *low
 //! watermark* (HORIZON-3). The stored CSN stays a lower bound, because no snapshot is registered
-//! below it afterwards (HORIZON-2). The thread that advances the stable CSN reads all slots, and
-//! stores the least CSN anew, once in [`WATERMARK_COMMITS`] CSNs.
+//! below it afterwards (HORIZON-2). Once in [`WATERMARK_COMMITS`] CSNs, the thread that advances
+//! the stable CSN also reads all slots and stores the least CSN.
 //!
 //! Rejected: a mutex around an ordered map of snapshots. It is simpler, but every read would take
-//! that mutex, and reads take no other lock that all of them share.
+//! that mutex. Reads take no other lock that all of them share.
 //!
 //! # Readers
 //!

@@ -1,6 +1,6 @@
-//! Locks for code that loom checks. They are `parking_lot`'s in production, and loom's in loom's
-//! models, behind the same interface, so that loom checks the code that runs in production. Also
-//! backoff for waits without a lock.
+//! Locks for code that loom checks, and the backoff of waits without a lock. The locks are those of
+//! `parking_lot` in production, and those of loom in loom's models. Both have the same interface,
+//! so that loom checks the code that runs in production.
 
 use std::time::Duration;
 

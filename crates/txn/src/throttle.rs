@@ -5,16 +5,16 @@
 //! together. Each commit costs the time that its bytes take at that rate, and writers sleep for
 //! these costs.
 //!
-//! This follows the 3D XPoint study (decision 008), section V-A. In that study RocksDB's writers
-//! nearly stopped, because each delayed write slept for a fixed time, which had little to do with
-//! the target rate.
+//! The throttle follows the 3D XPoint study (decision 008), section V-A. In that study RocksDB's
+//! writers nearly stopped, because each delayed write slept for a fixed time, which had little to
+//! do with the target rate.
 //!
 //! The rate falls in two stages:
 //!
 //! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from [`RATE_MAX`], which no writer
 //!   reaches, to [`RATE_MIDDLE`].
 //! - **Aggressive**, from [`AGGRESSIVE`] on, half-way between [`SLIGHT`] and the limit, as in the
-//!   study: the rate falls to [`RATE_MIN`]. It never falls below, so writing does not stop.
+//!   study: the rate falls to [`RATE_MIN`]. It never falls below that, so writing does not stop.
 //!
 //! The debt grows while writers are faster than memtable flushes and compactions, and shrinks while
 //! writers are slower. The rate falls as the debt grows. So on any device the debt settles where
@@ -26,13 +26,13 @@
 //! of date.
 //!
 //! Each commit adds its cost to the time that all writers to an engine owe together, which is at
-//! most [`OWED_MAX`]. If less than [`QUANTUM`] is owed then, the writer does not sleep, so writers
-//! of small commits sleep seldom. Otherwise the writer sleeps until the owed time has passed. Once
-//! the debt is below [`SLIGHT`] again, the owed time is forgiven, and writers that sleep continue.
+//! most [`OWED_MAX`]. If the sum is less than [`QUANTUM`], the writer does not sleep, so writers of
+//! small commits sleep seldom. Otherwise the writer sleeps until the owed time has passed. Once the
+//! debt is below [`SLIGHT`] again, the throttle forgives the owed time, and writers that sleep
+//! continue.
 //!
-//! A writer sleeps after its commit, when it has released its locks. So no transaction waits for a
-//! row because the row's holder sleeps. The rate depends on the engine's debt only. The compaction
-//! scheduler reads the same figure.
+//! A writer releases its locks before it sleeps, so its sleep makes no other transaction wait for a
+//! row. The rate depends on the engine's debt only. The compaction scheduler reads the same figure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -4,16 +4,17 @@
 //! [`Watermark`] records each commit that has finished, and gives the CSN up to which all commits
 //! have finished. It takes no lock.
 //!
-//! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN in its slot. The
-//! *prefix* is the CSN up to which all commits have finished. Any thread that finds the CSN after
-//! the prefix in its slot advances the prefix. The simpler design, one mutex around a set of
-//! finished CSNs, was rejected: the commits of all lanes would contend for it.
+//! Each CSN has a slot in a ring. A thread that finishes a commit stores the commit's CSN in that
+//! slot. The *prefix* is the CSN up to which all commits have finished. If the slot of the CSN
+//! after the prefix holds that CSN, any thread that finishes a commit may advance the prefix to it.
+//! The simpler design, one mutex around a set of finished CSNs, was rejected: the commits of all
+//! lanes would contend for it.
 //!
 //! A thread that waits for a CSN polls, because installs take microseconds, and a list of waiters
-//! would be one more point of contention for all commits. During a large install the thread sleeps
-//! between its polls and leaves the processor to the install.
+//! would be one more point of contention for all commits. During a large install the waiting thread
+//! sleeps between its polls and leaves the processor to the install.
 //!
-//! An install that panics never finishes. Its thread then abandons the watermark
+//! An install that panics never finishes. The panicking thread abandons the watermark
 //! ([`Watermark::abandon`]): threads that wait return, and the prefix stays below that install's
 //! CSN.
 //!
@@ -24,15 +25,16 @@
 //! - While no call of [`Watermark::finish`] runs, the commit with the first CSN above the prefix
 //!   has not finished.
 //!
-//! The third invariant could fail in one way. Let M and N be consecutive CSNs, thread A finish
-//! commit N, and thread B advance the prefix to M. Both threads then check whether the prefix can
-//! advance to N. If A still loaded a prefix below M, and B did not find N in its slot, both would
-//! return, and the prefix would stay at M although commit N has finished.
+//! The third invariant could fail in one way. M and N are consecutive CSNs. Thread A finishes
+//! commit N, and thread B advances the prefix to M. Both threads then check whether the prefix can
+//! advance to N. Suppose that A still loads a prefix below M, and that B does not find N in the
+//! slot of N. Then both threads would return, and the prefix would stay at M although commit N has
+//! finished.
 //!
 //! This cannot happen. A stores N in its slot and then loads the prefix. B stores M as the prefix
 //! and then loads N's slot. Both have a sequentially consistent fence between the store and the
-//! load. So A loads a prefix of at least M, or B finds N in its slot. The thread that does so
-//! advances the prefix to N, unless another thread has done so already.
+//! load. So A loads a prefix of at least M, or B finds N in the slot of N. That thread advances the
+//! prefix to N, unless another thread has already advanced it.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

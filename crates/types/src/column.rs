@@ -1,4 +1,4 @@
-//! Column types, and storing a value into one.
+//! Column types, and the conversion of a value to the form in which a column stores it.
 
 use std::fmt;
 

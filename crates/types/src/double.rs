@@ -2,8 +2,9 @@
 //!
 //! MySQL's rules are those of `my_gcvt`: the shortest digits that identify the number (David Gay,
 //! "Correctly Rounded Binary-Decimal and Decimal-Binary Conversions"), and an exponent for whole
-//! numbers from 1e15 on and for all numbers below 1e-15. Where the text has room for fewer
-//! characters, the number is rounded to the digits that fit, in the form that keeps more of them.
+//! numbers whose magnitude is at least 1e15 and for all numbers whose magnitude is below 1e-15. If
+//! the text has room for fewer characters, the number is rounded to the digits that fit. It is then
+//! written with or without an exponent, whichever keeps more digits.
 
 /// Digits before the point up to which a whole number has no exponent.
 const PLAIN_MAX: i32 = 15;

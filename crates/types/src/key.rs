@@ -1,8 +1,8 @@
 //! The encoding of index keys, whose bytes compare in the order of the values.
 //!
 //! A key consists of parts, one for each value. Each part begins with a byte: 0 for NULL, which
-//! comes first, else 1. After a 1, the value follows. Its numbers are big-endian; "sign flipped"
-//! means that the sign bit is inverted.
+//! sorts first, else 1. After a 1, the value follows. All numbers in it are big-endian; "sign
+//! flipped" means that the sign bit is inverted.
 //!
 //! ```text
 //! integer        8 bytes; sign flipped, unless the column is unsigned
@@ -19,11 +19,11 @@
 //! A group has 8 bytes, and a byte that follows them. That byte is 9 if another group follows. In
 //! the last group it is the number of bytes that are used, and the unused bytes are zero.
 //!
-//! Texts of collations with PAD SPACE have padded groups, because a text that goes on may be less
-//! than a text that ends. The unused bytes of the last group have the weights of spaces. The byte
-//! after a group is the result of comparing all that follows with spaces: 9 if it is less, 11 if it
-//! is greater, and 10, which is the end, if nothing but spaces follows. MyRocks encodes such texts
-//! in the same way (`Rdb_key_def::pack_with_varchar_space_pad`).
+//! Texts of collations with PAD SPACE have padded groups, because with PAD SPACE a text may be less
+//! than its own prefix. The unused bytes of the last group have the weights of spaces. The byte
+//! after a group is the result of comparing the rest of the text with spaces: 9 if the rest is
+//! less, 11 if it is greater, and 10 if nothing but spaces follows. A 10 ends the part. MyRocks
+//! encodes such texts in the same way (`Rdb_key_def::pack_with_varchar_space_pad`).
 //!
 //! The end of a part follows from its own bytes and the column's type. So a key that has only the
 //! first parts is a prefix of all keys that begin with those values.

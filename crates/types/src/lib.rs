@@ -3,7 +3,8 @@
 //!
 //! - [`value`]: a value, owned or borrowed; [`field`]: a stored value in compact form; [`decimal`],
 //!   [`temporal`]: values with their own arithmetic; [`double`]: doubles as text;
-//! - [`mod@column`]: column types, and storing a value into a column;
+//! - [`mod@column`]: column types, and the conversion of values to the form in which a column
+//!   stores them;
 //! - [`collation`]: the comparison of text;
 //! - [`convert`]: conversions between numbers, text and dates;
 //! - [`row`], [`key`]: the bytes of rows and index keys.

@@ -1,7 +1,7 @@
 //! The tests of the workspace, as `cargo test` runs them, but several test programs at a time.
 //!
-//! `cargo test` runs one test program after the other. Many of them wait for clocks and disks, or
-//! end with one long test, and leave cores idle.
+//! `cargo test` runs one test program after the other. Many test programs wait for clocks and
+//! disks, or end with one long test. Meanwhile they leave cores idle.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -16,8 +16,9 @@
 //!   randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010). The mean
 //!   number of scheduling points between two draws is the *distance*. It is drawn from the seed,
 //!   and redrawn after some thousand points, because no single distance finds all faults. Points at
-//!   which no other task is runnable do not count, and a fixed distance applies to them. Otherwise
-//!   a background thread that polls while it is alone would use up the time of the short distances.
+//!   which no other task is runnable do not count: they have a fixed distance of their own.
+//!   Otherwise a background thread that polls while it is alone would use up the points of the
+//!   short distances.
 //! - **SCHED-3 (time).** Time advances only when no task is runnable: it then advances to the
 //!   earliest deadline of a sleeping task. A task that spins counts as one that sleeps for a
 //!   microsecond. A task can also wait until the other tasks have taken a number of steps

@@ -1,5 +1,5 @@
-//! Counts the whole keys that a two-layer search compares, by the width of heads. The counts are
-//! computed from the keys alone; no search runs.
+//! Counts how many whole keys a two-layer search compares, for a given width of heads. The counts
+//! are computed from the keys alone; no search runs.
 
 /// Keys of a leaf.
 const LEAF: usize = 8;

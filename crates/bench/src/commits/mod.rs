@@ -1,20 +1,21 @@
 //! Durable commits per second, by the number of commits in flight.
 //!
-//! A subject is a store, with one way to keep its commits in flight. A cell of the report is one
-//! subject with N commits in flight and some rows in each transaction, on a store of its own.
+//! A subject is a store together with one way to keep its commits in flight. A cell of the report
+//! is one subject with N commits in flight and some rows in each transaction, on a store of its
+//! own.
 //!
 //! If the store's commits do not block their thread, there are three kinds of subjects:
 //!
 //! - a few threads keep all N commits in flight;
-//! - N threads wait for one commit each;
-//! - the few threads wait for one commit each.
+//! - each of N threads waits for its own commit;
+//! - each of a few threads waits for its own commit.
 //!
-//! If the store's commits block their thread, N threads wait for one commit each.
+//! If the store's commits block their thread, each of N threads waits for its own commit.
 //!
-//! A commit counts once it is durable. The whole measurement runs several times (*rounds*), and the
+//! A commit counts when it is durable. The whole measurement runs several times (*rounds*), and the
 //! report gives medians. In a round, all subjects run one after the other with the same number of
-//! commits in flight, and then all with the next number. Each round begins with another subject, so
-//! that none is always first.
+//! commits in flight. Then all of them run with the next number. Each round begins with another
+//! subject, so that no subject is always first.
 //!
 //! At the end of a cell, the last rows of each thread are read back, to check that the counted
 //! commits took effect.
@@ -41,7 +42,7 @@ use crate::store::{Completions, SpillwayStores, Store, Stores};
 /// How a subject keeps its commits in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// One commit from each of as many threads, which wait for it.
+    /// One commit from each of N threads, which wait for it.
     Waiting,
     /// One commit from each of at most this many threads, which wait for it: the baseline for the
     /// same number of asynchronous threads.

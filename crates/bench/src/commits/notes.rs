@@ -1,6 +1,7 @@
-//! The notes under the table: the rate of asynchronous commits divided by that of synchronous ones,
-//! and two rates that follow from the processor time and the sync time of the run. The first would
-//! result if commits and syncs did not overlap, the second if only the processors limited the rate.
+//! The notes under the table. A note divides the rate of asynchronous commits by that of
+//! synchronous ones. It also computes two rates from the processor time and the sync time of the
+//! run: the rate if commits and syncs did not overlap, and the rate if only the processors limited
+//! it.
 
 use super::{Style, Subject};
 use crate::report::Report;

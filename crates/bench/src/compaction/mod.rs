@@ -1,17 +1,17 @@
 //! One compaction of two runs of keys, after figure 16 of the X-Engine paper.
 //!
-//! The lower run is in the bottom level, and nothing lies above it. Then the upper run is flushed
+//! The run first puts the lower run of keys into the bottom level. Then it flushes the upper run
 //! above the lower one. One compaction merges both, and only this compaction is measured.
 //!
 //! Both runs consist of groups of consecutive keys; the positions of the groups are uniformly
 //! random. Some of the upper run's groups are new, and lie between groups of the lower run. The
-//! others are groups of the lower run, written again. The size of groups and the share of new
-//! groups determine how many slices the compaction can re-link, and how many blocks it can copy
-//! without decoding them. With groups of one key, it can reuse nothing in these ways, because the
-//! keys of all blocks interleave.
+//! others are groups of the lower run that the upper run writes again. The size of groups and the
+//! share of new groups determine how many slices the compaction can re-link, and how many blocks it
+//! can copy without decoding them. With groups of one key, the compaction can re-link no slice and
+//! copy no block, because the keys of all blocks interleave.
 //!
-//! Afterwards every row is compared with the row that was written, and some rows are read by their
-//! keys.
+//! Afterwards a scan compares every row with the row that was written, and some rows are read by
+//! their keys.
 
 mod command;
 mod groups;

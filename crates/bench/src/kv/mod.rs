@@ -3,8 +3,8 @@
 //!
 //! A run is a sequence of rounds. In each round, the stores take turns at every workload, so that a
 //! change in the machine's speed affects all of them. A store gets a fresh folder for each
-//! workload. Keys are 16 bytes. All choices come from the seed. Each workload computes a checksum
-//! of the data that it read, and the checksum must be the same for every store.
+//! workload. Keys are 16 bytes. The seed determines all random choices. Each workload computes a
+//! checksum of the data that it read, and the checksum must be the same for every store.
 
 mod command;
 mod report;

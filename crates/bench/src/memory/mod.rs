@@ -4,12 +4,12 @@
 //! - `recovery`: opening after a kill;
 //! - `checkpoint`: the bytes that checkpoints write, and updates during checkpoints;
 //! - `bytes`: memory of a row;
-//! - `eviction`: gets and updates of data from half to several times the budget;
+//! - `eviction`: gets and updates, with data sizes from half to several times the budget;
 //! - `space`: disk space of rows that are overwritten many times.
 //!
-//! Each section runs the subjects that it compares in turn. A value contains the numbers of its row
-//! and of its write, and each thread updates its own rows. So every section knows the value that
-//! each row must have, reads the rows back, and fails if a value differs.
+//! In each section, the subjects to compare take turns. A value contains the numbers of its row and
+//! of its write, and each thread updates its own rows. So every section knows the value that each
+//! row must have. It reads rows back, and fails if a value differs.
 
 mod bytes;
 mod checkpoint;

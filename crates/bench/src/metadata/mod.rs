@@ -1,4 +1,4 @@
-//! The cost of the metadata of very much data, without the data.
+//! The cost of the metadata of very much data, without the data itself.
 //!
 //! The run creates a folder whose manifest describes 1 TB of extents, or another amount. The
 //! tables, sub-tables and levels are those of a database after random writes. The data files are

@@ -4,7 +4,8 @@
 //! hundredth becomes hot: the hot set jumps. The hot rows are neighbours ("together", so that a
 //! block cache can hold them) or random rows ("scattered", so that each is in a block of cold
 //! rows). The run reports, window by window, the share of reads that found their row in memory. It
-//! also reports how long after a jump this share is again nearly what it was before the jump.
+//! also reports how long it takes after a jump until this share is nearly as high as before the
+//! jump.
 //!
 //! Reads go to stores within the process, or to servers, through SQL.
 

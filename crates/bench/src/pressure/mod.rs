@@ -4,8 +4,8 @@
 //! kinds of windows over the same data:
 //!
 //! - "quiet": no compaction is due;
-//! - "compaction": from the request of a compaction that merges everything into one level until
-//!   this compaction is done;
+//! - "compaction": a compaction merges everything into one level, and the window lasts as long as
+//!   this compaction;
 //! - "fill": another thread puts rows at a rate that keeps flushes and compactions running.
 //!
 //! Latency counts from the moment at which an operation was due, so time in a queue counts.

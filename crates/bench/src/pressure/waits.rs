@@ -1,10 +1,10 @@
 //! The waits within slow operations, from the system's accounting of each thread.
 //!
-//! An operation may become due while its thread still runs the previous operation. The wait for the
-//! end of the previous operation is then a part of that operation's own time. So the shares of an
-//! operation ([`Shares`]) refer only to the rest of its time: the time after it was due and the
-//! previous operation had ended. Otherwise one long wait would be counted for every operation that
-//! queued behind it.
+//! An operation may become due while its thread still runs the previous operation. Then it first
+//! waits for the previous operation to end, and the previous operation's shares ([`Shares`])
+//! already cover this time. So the shares of an operation refer only to the time after it was due
+//! and the previous operation had ended. Otherwise one long wait would be counted again for every
+//! operation that queued behind it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

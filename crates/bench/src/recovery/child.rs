@@ -1,4 +1,4 @@
-//! The processes that are killed.
+//! The child processes, which the run kills.
 
 use std::io::{BufRead, Read, Write};
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! Measures how long a store takes to open after a crash.
 //!
 //! A process commits rows until its log has the given number of bytes. The process flushes no
-//! memtable to data files, so an opening must install every commit of this log. Then the process is
-//! killed.
+//! memtable to data files, so a later opening must install every commit of this log. Then the run
+//! kills the process.
 //!
-//! In each round, another process then opens the folder, after the files of the log were dropped
-//! from the page cache, and reports how long the opening took. This process is killed too, without
-//! closing the store, so that the openings of later rounds find the same log to recover. Each round
-//! also reads the files of the log with large reads and does nothing else. The time of these reads
-//! shows the speed of the disk.
+//! In each round, the run drops the files of the log from the page cache. Then another process
+//! opens the folder and reports how long the opening took. The run kills this process too. The
+//! store is not closed, so the openings of later rounds find the same log to recover. In each
+//! round, the run also reads the files of the log directly, with large reads. The time of these
+//! reads shows the speed of the disk.
 //!
 //! After an opening, the process reads some of the rows whose commits were acknowledged before the
 //! kill, the last one included. The run fails if one of them is missing.

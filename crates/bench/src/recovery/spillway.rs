@@ -1,4 +1,4 @@
-//! Spillway with only its log.
+//! Spillway as a store that has all its rows only in its log.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Loads of stores before a run, and work by many threads.
+//! Loads rows into a store before a run, and runs work on many threads.
 
 use super::Store;
 use crate::measure::{Values, key, progress};

@@ -1,4 +1,5 @@
-//! The interface that a workload uses, so that the same code measures peers in the same run.
+//! The interface between a workload and a store, so that the same code measures Spillway and its
+//! peers in the same run.
 
 mod done;
 mod load;

@@ -1,4 +1,5 @@
-//! The terminals: threads that run the mix, with commits in flight or waited for.
+//! The terminals: threads that run the mix. A terminal waits for each commit, or keeps several
+//! commits in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

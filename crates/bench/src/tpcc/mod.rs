@@ -15,19 +15,19 @@
 //!   serialization failure is run again with the same inputs. Each failed attempt is counted. The
 //!   latency of the transaction is that of all its attempts together.
 //! - **TPCC-4 (consistency).** After a run, conditions 1 to 12 of clause 3.3.2 are checked over all
-//!   rows, and a condition 13: both index tables have the entries of their rows and no others. A
-//!   violation fails the run.
+//!   rows, and also a condition 13: both index tables have exactly the entries of the rows that
+//!   they index. A violation fails the run.
 //! - **TPCC-5 (nothing is invented).** The tables have as many new orders and payments as a run
 //!   counted.
 //!
 //! In the specification, condition 11 holds only for the initial database: it equates the delivered
 //! orders of each district with a constant. Here the check adds to this constant the deliveries
-//! since then, which the rows of the district's customers count.
+//! since the load, which the rows of the district's customers count.
 //!
-//! STOCK is two tables: one with the columns that change, one with the districts' texts and the
-//! data (clause 1.4.5 allows vertical partitioning). Silo and ERMIA do the same. All other tables
-//! have whole rows. HISTORY has no key in the specification. Here the key of a history row is the
-//! key of its customer followed by the customer's count of payments.
+//! STOCK is two tables: one with the columns that change, one with the columns for the districts'
+//! texts and S_DATA (clause 1.4.5 allows vertical partitioning). Silo and ERMIA do the same. All
+//! other tables have whole rows. HISTORY has no key in the specification. Here the key of a history
+//! row is the key of its customer followed by the customer's count of payments.
 //!
 //! # Locks
 //!
@@ -36,10 +36,10 @@
 //! snapshot is taken after this lock is granted, so it includes the writes of the previous holder
 //! of the lock.
 //!
-//! A transaction that has locked a row may write other rows without locks of their own
-//! (`put_guarded`), if all transactions that write these rows lock the first row before. An order's
-//! row guards the order's lines, its entry in the queue of new orders and its index entry. A
-//! customer's row guards its history.
+//! A transaction that has locked a row may write other rows without locking them (`put_guarded`),
+//! if every transaction that writes these rows first locks the same row: the locked row *guards*
+//! them. An order's row guards the order's lines, its entry in the queue of new orders and its
+//! index entry. A customer's row guards the customer's history.
 //!
 //! All transactions take their locks in one order, so there are no deadlocks:
 //!

@@ -1,5 +1,5 @@
-//! The rows of the tables (clause 1.3). The columns of the keys are in the keys alone
-//! ([`super::keys`]).
+//! The rows of the tables (clause 1.3). The columns of a key are stored only in the key
+//! ([`super::keys`]), not in the row.
 //!
 //! Amounts are in cents, rates in hundredths of a percent, dates in microseconds since 1970. A
 //! carrier or a date of 0 is NULL. Texts are padded with zeros.

@@ -1,4 +1,5 @@
-//! Draws the levels of a table: a lane for each, and beside it the level's device space.
+//! Draws the levels of a table: a lane for each level, and for each sub-level of Level0. Beside the
+//! lanes is each level's device space.
 
 use spillway::{DeviceClass, LevelSpace, SliceInspection, TableInspection};
 

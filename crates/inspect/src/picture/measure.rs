@@ -1,4 +1,4 @@
-//! The meaning of colours.
+//! Defines the measures that colour boxes, and the meaning of each colour.
 
 use spillway::{CODINGS, DeviceClass, HOT_FROM, SliceInspection, WARM_FROM};
 

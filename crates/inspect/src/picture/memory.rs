@@ -1,4 +1,5 @@
-//! Draws the memory engine: its figures, its tables, and how much of its kept segments is alive.
+//! Draws the memory engine: its figures, its tables, and how many bytes of its kept segments are
+//! live.
 
 use spillway::{MemoryInspection, SegmentInspection};
 

@@ -1,9 +1,9 @@
 //! Renders a report as a picture: a self-contained page for a browser.
 //!
 //! A table is drawn with its keys from left to right and its levels from top to bottom. The scale
-//! of keys is their rank: neighbouring bounds of slices are always the same distance apart, so key
-//! ranges with more data get more room. Slices too many to distinguish are drawn together as one
-//! box, which states their number.
+//! of keys is their rank: neighbouring bounds of slices are always the same distance apart. So key
+//! ranges with more slices get more room. Slices that would be too narrow to see are drawn together
+//! as one box, which states their number.
 
 mod lanes;
 mod measure;

@@ -1,4 +1,4 @@
-//! The latest compactions over time.
+//! Draws the latest compactions over time.
 
 use spillway::CompactionRecord;
 

@@ -1,11 +1,12 @@
 //! Dataless checkpoints (HiEngine, section 4.3): they write the changed pages of indirection
 //! arrays, and the indexes that have new keys, but no rows. They block neither reads nor writes.
 //!
-//! A checkpoint writes the state at one CSN. This CSN is pinned, so the versions that a snapshot at
-//! this CSN finds stay in memory (PINS-2). For each entry of an array, the checkpoint writes the
-//! place of the version that this snapshot finds. If that version is a deletion, a read may still
-//! depend on it ([`spillway_base::engine`], E4). So the checkpoint writes the deletion's place with
-//! a mark, unless all live snapshots see the deletion. In that case it writes the entry as empty.
+//! A checkpoint writes the state at one CSN. The checkpoint pins this CSN, so the versions that a
+//! snapshot at this CSN finds stay in memory (PINS-2). For each entry of an array, the checkpoint
+//! writes the place of the version that this snapshot finds. If that version is a deletion that all
+//! live snapshots see, the checkpoint writes the entry as empty. Otherwise a read may still depend
+//! on the deletion ([`spillway_base::engine`], E4), so the checkpoint writes the deletion's place
+//! with a mark.
 //!
 //! If an entry also has a version newer than the checkpoint's CSN, or the version that the snapshot
 //! finds is a deletion, the checkpoint marks the entry's page as dirty again (ROWS-3), for the next
@@ -83,7 +84,7 @@ impl Inner {
     }
 
     /// Writes a checkpoint if `is_due`, which is given the CSNs of this checkpoint and of the last.
-    /// Returns `false` if it is not, or if the places of commits are not known in time.
+    /// Returns `false` if it is not due, or if the places of commits are not known in time.
     pub(super) fn checkpoint_if(&self, is_due: impl FnOnce(Csn, Csn) -> bool) -> Result<bool> {
         let mut last = self.checkpoints.last.lock();
         self.health.check()?;

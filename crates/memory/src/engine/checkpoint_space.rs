@@ -1,19 +1,21 @@
 //! The disk space that the next checkpoint may need.
 //!
 //! Without a checkpoint, the log is not cut, and the space of deleted rows is not returned. So the
-//! log refuses commits before they take this space (RESERVE-7 of the log's reserve).
+//! log refuses commits that would take the space that the next checkpoint needs (RESERVE-7 of the
+//! log's reserve).
 //!
 //! - **CHECKPOINT-SPACE-1 (enough).** The estimate is at least what a checkpoint of the present
-//!   tables writes: all pages of their arrays, and their indexes. It also has what the smallest log
-//!   compaction on a full disk copies ([`super::compact`]).
+//!   tables writes: all pages of their arrays, and their indexes. It also includes the bytes that
+//!   the smallest log compaction on a full disk copies ([`super::compact`]).
 //! - **CHECKPOINT-SPACE-2 (growth).** A commit is accepted only if there is space for the estimate
-//!   and for [`GROWTH`] times the commit's bytes. Commits that are on their way do not count. While
-//!   much more is free ([`AHEAD`]), commits do not ask, and background threads look from time to
-//!   time.
-//! - **CHECKPOINT-SPACE-3 (other engines).** For commits to other engines' tables, only what the
-//!   next checkpoint really writes counts (changed pages, and indexes with new keys), and nothing
-//!   if the last one has all commits. So tables that stay as they are never keep other tables'
-//!   commits out.
+//!   and for [`GROWTH`] times the commit's bytes. The check ignores other commits that are accepted
+//!   but not installed yet. Background threads compare the free space with the estimate from time
+//!   to time. While the free space exceeds the estimate by [`AHEAD`], only large commits are
+//!   checked.
+//! - **CHECKPOINT-SPACE-3 (other engines).** For a commit to another engine's table, the estimate
+//!   covers only the changed pages, and the indexes with new keys. It is zero if the last
+//!   checkpoint includes all commits. So tables that do not change never cause the log to refuse
+//!   commits to other engines' tables.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,8 +39,8 @@ use crate::table::DeletedRange;
 const GROWTH: u64 = 2;
 /// The background thread sums the tables this often.
 const SUM_EVERY: Duration = Duration::from_millis(250);
-/// Commits ask only if less space than this is free beside a checkpoint: several segments of the
-/// log.
+/// Commits are checked only if less space than this is free beyond the need of a checkpoint. It is
+/// the size of several segments of the log.
 const AHEAD: u64 = 256 << 20;
 /// A page in its file.
 const PAGE_RECORD_BYTES: u64 = PAGE_BYTES as u64 + 8;
@@ -107,8 +109,8 @@ impl SpaceCheck<'_> {
         pages + rest + compaction_room(pages)
     }
 
-    /// The bytes of the next checkpoint after a commit of this many bytes (CHECKPOINT-SPACE-2), or
-    /// without one, if it has anything to write (CHECKPOINT-SPACE-3).
+    /// The bytes of the next checkpoint after a commit of this many bytes (CHECKPOINT-SPACE-2). For
+    /// 0 bytes: what the next checkpoint has to write without a commit (CHECKPOINT-SPACE-3).
     pub(super) fn unwritten(&self, bytes: u64) -> u64 {
         if bytes > 0 {
             return self.need() + GROWTH * bytes;

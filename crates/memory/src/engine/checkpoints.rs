@@ -2,9 +2,10 @@
 //!
 //! - **CHECKPOINTS-1 (persistent).** A commit up to [`Checkpoints::persisted`] survives without the
 //!   log: the last durable checkpoint includes it, or it changed no table of the engine.
-//! - **CHECKPOINTS-2 (one).** One checkpoint is written at a time. Readers of the last one do not
-//!   wait for it, except for [`Checkpoints::last`].
-//! - **CHECKPOINTS-3 (numbers).** A number of a file is given once, also if the checkpoint fails.
+//! - **CHECKPOINTS-2 (one).** One checkpoint is written at a time. Readers of the last checkpoint
+//!   do not wait while the next one is written, except in [`Checkpoints::last`].
+//! - **CHECKPOINTS-3 (numbers).** The engine gives each file number once, even if the checkpoint
+//!   that uses it fails.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,18 +1,20 @@
-//! Log compaction, the first form of HiEngine, section 4.4. It copies the live records of kept
-//! segments that have few of them into new files. The old segments can then be released (MEMORY-4).
+//! Log compaction, in the first form that HiEngine describes (section 4.4). It chooses kept
+//! segments with few live records, and copies these records into new files. The engine can then
+//! release the old segments (MEMORY-4).
 //!
 //! Compaction finds live records through the indirection arrays: it scans the entries and the
 //! versions in their chains, and collects the places in the chosen segments. So it parses no log
-//! and looks up no key. Then it reads the records in the order of their places, and writes them
+//! and looks up no key. It then reads the records in the order of their places, and writes them
 //! sequentially. Once the new file is durable, compaction locks the entry of each record and
-//! replaces the old place by the new one, unless the row no longer has the old place. The old
-//! segments are released after the next checkpoint (SEGMENT-2).
+//! replaces the old place by the new one, unless the row no longer has the old place. The engine
+//! releases the old segments after the next checkpoint (SEGMENT-2).
 //!
-//! The list of the records takes at most an eighth of the budget, and is charged to it. If there
+//! The list of the records is charged to the budget, and takes at most an eighth of it. If there
 //! are more records, the next compaction moves the rest.
 //!
-//! While the disk is full, log compaction takes parts of segments, in the room that there is, and
-//! the space of the old parts is returned within their files ([`super::holes`]).
+//! While the disk is full, log compaction moves only as many live records as the free space can
+//! hold. The engine then returns the space of the old records within the old files
+//! ([`super::holes`]).
 //!
 //! ```text
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)

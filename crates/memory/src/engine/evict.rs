@@ -1,10 +1,11 @@
-//! Eviction: it frees versions, and their entries then hold their log places (MEMORY-2).
+//! Eviction frees versions. The entry of an evicted row holds the row's log place instead
+//! (MEMORY-2).
 //!
-//! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. From a page it
-//! evicts the rows that were not read since the last visit, and moves the few others to another
-//! page. A page with many hot rows stays. So pages become free where rows that were written
-//! together are cold together. Versions that are too large for a page are visited one by one in a
-//! circle of their own.
+//! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. It frees a page
+//! in which few rows are hot: it evicts the rows that were not read since the last visit, and moves
+//! the hot rows to another page. It leaves a page with many hot rows as it is. Rows that were
+//! written together are in the same page, so pages become free if such rows are cold together.
+//! Versions that are too large for a page are visited one by one in a circle of their own.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
 //! The state of eviction.
 //!
-//! - **EVICTOR-1 (one at a time).** One thread at a time evicts: it holds the lock of the hands. A
-//!   second one would visit the same rows.
+//! - **EVICTOR-1 (one at a time).** One thread at a time evicts: it holds the lock of the CLOCK
+//!   hands. A second thread would visit the same rows.
 
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};

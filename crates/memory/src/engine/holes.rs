@@ -1,9 +1,9 @@
 //! Returns the space of dead records within kept segments, while the disk is full.
 //!
-//! Log compaction needs space for the live rows of a segment before the segment can be released. A
-//! full disk may not have it. But a kept segment does not change, and dead records are never read
-//! again. So their space can be returned at once, in pages, and the live records stay where they
-//! are (`fallocate` with `FALLOC_FL_PUNCH_HOLE`).
+//! Log compaction needs space to copy the live rows of a segment before the segment can be
+//! released. A full disk may not have this space. But a kept segment does not change, and the
+//! engine never reads its dead records again. So the engine can return the pages of dead records at
+//! once, and the live records stay where they are (`fallocate` with `FALLOC_FL_PUNCH_HOLE`).
 //!
 //! - **HOLE-1 (dead).** A page of a kept segment is returned only if no record in it can be read
 //!   again:
@@ -11,22 +11,23 @@
 //!     Places in a kept segment only vanish: the engine has learned all places there before the
 //!     segment left the redo log (LOG-READ-4 of [`spillway_base::log_place`]).
 //!   - *No checkpoint that an opening may read names one.* A checkpoint that began after the search
-//!     is durable. It has no places that were gone before it began (SEGMENT-2).
-//!   - *Recovery does not read the segment.* Its name as a kept segment is durable.
+//!     is durable. It contains no place that was gone before it began (SEGMENT-2).
+//!   - *Recovery does not read the segment.* The segment's name as a kept segment is durable.
 //!   - *No backup copies the segment.*
 //! - **HOLE-2 (complete).** A segment is left as it is if the search found fewer bytes of records
 //!   in it than it has live bytes (SEGMENT-1).
-//! - **HOLE-3 (readers).** A read of a dead record that was in progress gets the record, or an
-//!   error by the record's checksum. Then the reader looks the row up again, as in SEGMENT-4.
+//! - **HOLE-3 (readers).** A read of a dead record may be in progress when the page is returned.
+//!   Such a read gets the record, or fails with a checksum error. The reader then looks the row up
+//!   again, as in SEGMENT-4.
 //! - **HOLE-4 (failure).** A page that cannot be returned stays as it is, and the next request
-//!   tries again. Nothing else fails. Only the checkpoint needs space.
-//! - **HOLE-5 (cost).** The arrays are searched only on a request for space, and only if the bytes
-//!   that died since the last search are worth it: a [`COST_SHARE`]th of the arrays' bytes.
+//!   tries again. Nothing else fails. Of all steps, only the checkpoint needs space.
+//! - **HOLE-5 (cost).** The engine searches the arrays only on a request for space, and only if the
+//!   records that died since the last search have at least a [`COST_SHARE`]th of the arrays' bytes.
 //!
-//! A page with a part of a live record stays. So of rows of 28 KB that died here and there, some
-//! six sevenths of the space is returned, and of rows of 8 KB a half. Rows of less than a page
-//! return space only where several neighbours died. If no dead page is left, log compaction moves
-//! live records in the room that there is ([`super::compact`]), so that more pages are dead.
+//! A page with a part of a live record stays. If single rows of 28 KB die, about six sevenths of
+//! their space is returned; of rows of 8 KB, a half. Rows that are smaller than a page return space
+//! only where several neighbours die. If no dead page is left, log compaction moves as many live
+//! records as the free space can hold ([`super::compact`]), so that more pages are dead.
 //!
 //! The first page of each segment stays: tools that inspect the file read its header there.
 

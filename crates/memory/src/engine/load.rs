@@ -1,4 +1,4 @@
-//! Loads the blocks of indexes that the last checkpoint has and memory lacks
+//! Loads index blocks that are in the last checkpoint and not yet in memory
 //! ([`crate::index_load`]).
 
 use std::ops::Bound;
@@ -213,7 +213,8 @@ impl KeyLoader<'_> {
     }
 }
 
-/// Keeps a replayed operation for when its key's block is loaded (LOADING-2). `false` if it is.
+/// Keeps a replayed operation until its key's block is loaded (LOADING-2). Returns `false` if the
+/// block is loaded already.
 pub(super) fn defer(table: &Table, op: &DeferredOp<'_>) -> bool {
     let is_deferred = table.load().is_some_and(|load| load.defer(op));
     if is_deferred {

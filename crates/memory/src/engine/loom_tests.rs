@@ -1,5 +1,5 @@
-//! An entry under every interleaving of the threads that change it (ROWS-2, CHAIN-1 to CHAIN-3,
-//! MEMORY-1, MEMORY-2), and the ring of commits without places (UNPLACED-1).
+//! Models an entry under every interleaving of the threads that change it (ROWS-2, CHAIN-1 to
+//! CHAIN-3, MEMORY-1, MEMORY-2), and the ring of commits without places (UNPLACED-1).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,36 +1,37 @@
 //! The engine: tables whose rows are in memory, with their log records as the only copy on disk.
 //!
 //! A row has an *entry* in its table's indirection array: a word that points to the row's chain of
-//! versions. An install puts the versions of a commit at the heads of their rows' chains. Once the
-//! commit is durable, the engine learns the places of the commit's records in the log
+//! versions. An install inserts the versions of a commit into their rows' chains. Once the commit
+//! is durable, the engine learns the places of the commit's records in the log
 //! ([`spillway_base::log_place`]). From then on a version may be evicted: the row's entry then
 //! holds the place instead, and a read loads the version again.
 //!
 //! A checkpoint writes the entries and the indexes, and no rows. After a crash, the checkpoint and
 //! the tail of the log restore the place of every row.
 //!
-//! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
+//! The engine implements the contract of [`spillway_base::engine`]. It has these guarantees of its
+//! own:
 //!
 //! - **MEMORY-1 (row found).** Every key of an index leads to an entry that is not empty, or to the
 //!   entry of a row that is being removed. A thread that finds an entry empty looks the key up
 //!   again (CHAIN-3).
 //! - **MEMORY-2 (evict).** A version is evicted only if it is alone in its chain, its commit is
-//!   stable, and its place is known. A snapshot older than this commit finds no row.
+//!   stable, and its place is known. A read at a snapshot older than this commit then finds no row.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
 //!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
 //! - **MEMORY-4 (space).** The engine compacts kept segments until they take at most the allowed
-//!   space: 1.75 times their live bytes, plus a fixed amount, and the segments with damaged
-//!   records. Segments without live rows are released after the next checkpoint. If these segments
-//!   take more than an eighth of the allowed space, or if there was no commit since the last
-//!   checkpoint, so that none is due, the background work writes a checkpoint to release them.
-//!   While the disk is full, it also returns the space of pages of kept segments that have no live
-//!   records (HOLE-1 to HOLE-5 of `holes`).
-//! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
-//!   that concurrent commits fit into the budget together.
+//!   space: 1.75 times their live bytes, plus a fixed amount. Segments with damaged records are not
+//!   compacted, and may take space beyond this. The engine releases segments without live rows
+//!   after the next checkpoint. The background work writes this checkpoint itself in two cases: the
+//!   segments to release take more than an eighth of the allowed space, or no commit since the last
+//!   checkpoint makes one due. While the disk is full, the background work also returns the space
+//!   of pages of kept segments that have no live records (HOLE-1 to HOLE-5 of `holes`).
+//! - **MEMORY-5 (room).** The engine charges the memory that a commit will take when it admits the
+//!   commit, so that concurrent commits fit into the budget together.
 //! - **MEMORY-6 (asynchronous reads).** A statement may begin a read of an evicted row (E12) and
 //!   repeat its get when the read is complete. The repeated get finds the record that was read
-//!   (LOG-ROW-3), or meets the failure of the read (LOG-ROW-5). It has to begin another read only
-//!   if later reads displaced the record, or if the row was moved or evicted again.
+//!   (LOG-ROW-3), or meets the failure of the read (LOG-ROW-5). The statement has to begin another
+//!   read only if later reads displaced the record, or if the row was moved or evicted again.
 //!
 //! # Parts
 //!
@@ -49,12 +50,14 @@
 //!
 //! # Locks
 //!
-//! Threads take locks in this order: `running` of `work_state` (to change the engine's files); that
-//! of the last checkpoint; `placing` of `unplaced`; the CLOCK hand; the lock bit of a row's entry;
-//! that of an index node, of a queue or of a single figure. Eviction only tries the hand and the
-//! lock bits, because a thread that holds a lock bit may need memory.
+//! Threads take locks in this order: `running` of `work_state` (to change the engine's files); the
+//! lock of the last checkpoint; `placing` of `unplaced`; the lock of the CLOCK hand; the lock bit
+//! of a row's entry; the lock of an index node, of a queue or of a single figure. Eviction does not
+//! wait for the hand's lock or for lock bits, because a thread that holds a lock bit may need
+//! memory, and so run eviction.
 //!
-//! Reads of rows take none of these locks. A change replaces the map of tables as a whole.
+//! Reads of rows take none of these locks. A change of the map of tables replaces the map as a
+//! whole.
 
 mod backup;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! Makes memory that is in use large pages of the system.
+//! Turns memory that has been in use for a while into large pages of the system.
 
 use std::time::Duration;
 

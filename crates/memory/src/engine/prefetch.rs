@@ -1,8 +1,8 @@
 //! Multi-gets: the engine reads evicted rows of later keys while it looks up earlier keys.
 //!
 //! The entry of an evicted row has the place of the row's record, so a key needs at most one read.
-//! While a get of one key is served, the records of the following keys are read in parallel. To
-//! find their places, the engine looks these keys up in the index before their gets come. The
+//! During the get of one key, the engine reads the records of the following keys in parallel. To
+//! find the places of these records, it looks the keys up in the index before their gets come. The
 //! engine holds a record until the get of its key takes it ([`crate::log_reads`]). The results come
 //! from ordinary gets: if a record could not be read, or is no longer held, the get of its key
 //! reads it.
@@ -11,10 +11,10 @@
 //! - **AHEAD-1 (the gets' results).** Gets return the same results and errors as without reading
 //!   ahead.
 //! - **AHEAD-2 (ahead).** The engine keeps a window of keys: the next key to get, and the keys
-//!   after it whose reads are in flight or complete. The window has at most [`KEYS_AHEAD`] keys,
-//!   and the records to read for them take at most half of the space for held records (LOG-ROW-4).
-//!   A single larger record is allowed, too. Before a get, the engine refills the window, unless
-//!   more than three quarters of the keys or of this space are still in use.
+//!   after it that need no read, or whose reads are in flight or complete. The window has at most
+//!   [`KEYS_AHEAD`] keys, and the records to read for them take at most half of the space for held
+//!   records (LOG-ROW-4). A single larger record is allowed, too. Before a get, the engine refills
+//!   the window if at most three quarters of the keys and of this space are in use.
 //! - **AHEAD-3 (alone).** If a refill finds only one key that needs a read, and no read is in
 //!   flight, the get of this key does the read.
 //!

@@ -1,11 +1,11 @@
-//! Removes rows that no snapshot sees any more, although their own versions do not say so: rows in
+//! Removes rows that no snapshot sees any more for a reason outside their version chains: rows in
 //! deleted ranges, and rows of dropped tables.
 //!
 //! - **REMOVAL-1 (folded).** A deleted range leaves its table only after the versions that it hides
-//!   have left their chains. It stays while the place of such a version is not known, or its record
-//!   cannot be read.
-//! - **REMOVAL-2 (dropped).** A dropped table leaves the set of tables only once it has no rows, so
-//!   that the segments of its rows have lost its live bytes (SEGMENT-1).
+//!   have left their chains. The range stays while the place of such a version is not known, or the
+//!   record at this place cannot be read.
+//! - **REMOVAL-2 (dropped).** A dropped table leaves the set of tables only after its rows are
+//!   removed. From then on, the live bytes of segments include none of its rows (SEGMENT-1).
 
 use std::ops::Bound;
 use std::sync::Arc;

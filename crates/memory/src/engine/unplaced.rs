@@ -1,10 +1,11 @@
 //! The versions of installed commits whose places in the log are not known yet.
 //!
-//! The versions of a commit are in a slot of a ring, by the commit's CSN.
+//! A ring has the versions of each commit in one slot. The commit's CSN selects the slot.
 //!
 //! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
 //!   versions of this commit, once, and no versions of other commits. Until then, no other commit
-//!   takes the commit's slot. A commit that finds its slot taken is kept in a map instead.
+//!   takes the commit's slot. If the slot of a commit is already taken, a map holds the commit's
+//!   versions instead.
 #![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;

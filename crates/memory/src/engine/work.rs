@@ -1,4 +1,4 @@
-//! The engine's background work, behind the database's interface ([`spillway_base::managed`]).
+//! Runs the engine's background work, and implements [`spillway_base::managed`] for the database.
 
 use std::sync::Arc;
 use std::time::Duration;

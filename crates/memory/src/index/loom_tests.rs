@@ -1,5 +1,5 @@
-//! INDEX-1, INDEX-2 and INDEX-4 under every interleaving, with nodes that have room for two, four
-//! and six children, and full ones.
+//! Models INDEX-1, INDEX-2 and INDEX-4 under every interleaving, with nodes that have room for two,
+//! four, six and 256 children.
 
 use spillway_base::sync::{Arc as LoomArc, model, thread};
 

@@ -1,5 +1,5 @@
-//! The statements that are measured. Each is a command, which is built anew for every execution
-//! without an allocation.
+//! The statements that are measured. For each execution, the benchmark builds the statement's
+//! command anew, without an allocation.
 
 use std::io::Write;
 

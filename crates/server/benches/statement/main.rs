@@ -1,9 +1,9 @@
 //! Measures the statement path within the process: from the bytes of a command's packet to the
 //! bytes of the response, without a socket.
 //!
-//! The benchmark prints, for each statement, its processor time and how many allocations it makes.
+//! The benchmark prints, for each statement, its processor time and the number of its allocations.
 //! `scripts/bench-statement` also counts its instructions. As a test, the program runs each
-//! statement a few times, and fails if a statement makes more allocations than it may.
+//! statement a few times, and fails if a statement makes more allocations than its limit.
 
 mod cases;
 mod counting;

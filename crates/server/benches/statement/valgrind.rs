@@ -1,4 +1,5 @@
-//! Requests to valgrind, for runs of the program under callgrind. Without valgrind they do nothing.
+//! Sends requests to valgrind if the program runs under callgrind. Without valgrind, the requests
+//! do nothing.
 #![allow(unsafe_code)] // A request is a sequence of instructions that valgrind knows.
 
 /// Starts callgrind's instrumentation, if it was started without (`--instr-atstart=no`), so that

@@ -1,6 +1,6 @@
 //! Decides which clients get dedicated workers: those whose latest responses came without waits. No
-//! client gets one while many clients are active, or for some time after the clients with dedicated
-//! workers were found together on few cores.
+//! client gets one while many clients are active. After the clients with dedicated workers were
+//! found together on few cores, no client gets one for some time.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};

@@ -1,18 +1,18 @@
 //! Dedicated workers: a busy local client gets a worker that waits on the client's socket.
 //!
-//! A client that sends one brief statement after the other usually waits for a worker on another
-//! core. Then each command and each response wakes a thread on the other core by an interrupt,
+//! A client that sends one brief statement after the other usually runs on another core than its
+//! worker. So each command and each response wakes a thread on another core with an interrupt,
 //! which is expensive in a virtual machine. A worker that serves only this client can run on the
-//! client's core: client and worker wake each other without interrupts, and share the core's
-//! caches. For commits, row locks, device reads and long statements the client uses the common
-//! queue, like all clients.
+//! client's core. Then client and worker wake each other without interrupts, and share the core's
+//! caches. When the client's statement commits, waits for a row lock or a device read, or takes
+//! long, the dedicated worker leaves, and the shared workers serve the client.
 //!
 //! The kernel rarely puts client and worker on one core, and moves one of them away when another
 //! core is idle. So the worker checks from time to time from which core its client sends, and moves
-//! there. The worker is not bound to that core, because the kernel would then move the client.
+//! there. The worker does not stay bound to that core: otherwise the kernel would move the client.
 //!
 //! The thread pool counts a dedicated worker as one that *waits*, so another worker runs in its
-//! place. Epoll does not report the client meanwhile.
+//! place. While a client has a dedicated worker, epoll does not report the client.
 //!
 //! # Guarantees
 //!
@@ -20,20 +20,20 @@
 //!   holds it. The worker notices what the client sends, and when the client disconnects. The
 //!   connection's timeouts are late by at most [`QUIET`].
 //! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after `AFTER` responses in a row
-//!   without a wait; [`super::dedicated_clients`] counts them. The client needs more responses if
-//!   its last dedicated worker sent fewer than `WORTH`. The client loses the worker when the client
-//!   is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the cores of
-//!   other clients are not known.
+//!   without a wait; [`super::dedicated_clients`] counts them. If the client's last dedicated
+//!   worker sent fewer than `WORTH` responses, the client needs more than `AFTER`. A client that is
+//!   silent for [`QUIET`] loses its dedicated worker. Only local clients over TCP without TLS get
+//!   one, because the cores of other clients are not known.
 //! - **DEDICATED-WORKER-3.** At most [`PLACES`] dedicated workers exist for each worker that may
 //!   run, and at most [`PLACES_MOST`] in total. No client gets or keeps one in these cases:
-//!   - More clients than this bound send commands in a window of time. The clients with dedicated
-//!     workers would get more of the cores than the others.
-//!   - In a window, the commands of more clients wait, or run something long, than workers may run.
+//!   - In a window of time, more clients than this bound send commands. In this case, dedicated
+//!     workers would give their clients more of the cores than the other clients get.
+//!   - In a window, more clients have commands that wait or take long than workers may run.
 //!   - No other worker runs.
-//!   - The clients with dedicated workers were found together on few cores, in the last `PILED_FOR`
-//!     windows, or in more windows if this was found repeatedly. These clients are then probably
-//!     connections of one thread that sends several commands at once. One shared worker serves them
-//!     better, because it sends the responses to all of them together.
+//!   - In the last `PILED_FOR` windows, the clients with dedicated workers were found together on
+//!     few cores. If this happens again soon, it counts for longer than `PILED_FOR`. These clients
+//!     are probably connections of one thread that sends several commands at once. One shared
+//!     worker serves them better, because it sends the responses to all of them together.
 //! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
 //!   counts as running again. After that work, it leaves its client.
 //!
@@ -43,13 +43,13 @@
 //! advantages that would be lost: it writes the log for the commits of several clients at once, and
 //! it passes a hot row from one client to the next without a wake-up.
 //!
-//! A fixed set of clients for each worker, which waits for them with an epoll instance of its own.
-//! A worker can be on the core of only one of its clients at a time, so each wake-up of another
-//! client would still need an interrupt.
+//! A fixed set of clients and an epoll instance of its own for each worker. A worker can be on the
+//! core of only one of its clients at a time, so each wake-up of another client would still need an
+//! interrupt.
 //!
-//! A trial that measures each client with and without a dedicated worker, and keeps what is faster.
-//! For the trial, a client would have to give up a dedicated worker that shares its core. And on a
-//! busy machine, chance decides which of two trials is faster.
+//! A trial that measures each client with and without a dedicated worker, and keeps the faster
+//! mode. For the trial, a client would have to give up a dedicated worker that shares its core. And
+//! on a busy machine, chance decides which of two trials is faster.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,10 +1,10 @@
 //! The worker pool: a few threads that serve all connections.
 //!
 //! **Goal.** A statement of a loaded server costs about ten microseconds, and waking a thread costs
-//! as much. With one thread for each connection, most of the processor time went into wake-ups: for
-//! the command, for the row lock, for the commit. Here a worker takes ready work from a queue, runs
-//! a statement to its end, and takes the next without sleeping. A statement that would have to wait
-//! gives up its worker, and becomes ready work again when its wait is over.
+//! as much. With one thread for each connection, most of the processor time would go into wake-ups:
+//! for the command, for the row lock, for the commit. So a worker takes ready work from a queue,
+//! runs a statement to its end, and takes the next without sleeping. A statement that would have to
+//! wait gives up its worker. When its wait is over, it becomes ready work again.
 //!
 //! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. A connection enters it in
 //! these cases:
@@ -23,49 +23,49 @@
 //! connection. The connection stays busy, so its next command waits. When the commit is durable,
 //! the thread that learns this queues the response, and any worker sends it. If that thread itself
 //! sent the responses of all commits that one write of the log made durable, the last client would
-//! wait for all the others.
+//! wait until all the others have their responses.
 //!
 //! Workers also write the log ([`commits`]). A worker without ready work writes it, so a lone
 //! client's commit needs no hand-over to another thread. A worker that finds commits older than
-//! [`commits::OVERDUE`] writes the log before it takes another command. The log's own flusher is
-//! the fallback.
+//! [`commits::OVERDUE`] writes the log before it takes another command. If no worker writes the
+//! log, the log's own flusher does.
 //!
-//! **Responses are sent together** if their statements are brief ([`response_batch`]): most of a
-//! brief statement's cost is sending its response, and one system call for several responses is
-//! cheaper than one for each. A statement that was taken for brief may turn out to take long. It
-//! calls [`spillway_base::thread::long_ahead`] before anything that may take long, and once it
-//! meets more rows than a brief statement may. The worker then sends the responses that it still
-//! holds.
+//! **Responses** of brief statements are sent together ([`response_batch`]): most of a brief
+//! statement's cost is sending its response, and one system call for several responses is cheaper
+//! than one for each. A statement that the worker takes for brief may turn out to take long. Such a
+//! statement calls [`spillway_base::thread::long_ahead`] before anything that may take long, and
+//! when it has met more rows than a brief statement may meet. In this call, the worker sends the
+//! responses that it still holds.
 //!
 //! **Row locks** do not hold a worker. A statement that finds its row locked is suspended
 //! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the suspended
 //! statement's connection into the queue, before all commands ([`waker`]). This thread is usually
-//! the worker whose statement held the row, and it then continues with that connection. So a hot
+//! the worker whose statement held the row. The worker then serves that connection next. So a hot
 //! row passes from client to client without a sleep or a wake-up.
 //!
-//! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
-//! is suspended as for a row lock, and its block or log record is read together with those of other
-//! statements. Epoll reports finished reads; the thread that receives the event loads what was read
-//! and queues the statements. All other statements keep their worker while they wait for the
-//! device. A lookup also keeps its worker if the pool has nothing else to do
-//! ([`thread::Pool::is_quiet`]), because a suspension would only delay the lookup.
+//! **Device reads** of a statement that looks up rows by their keys do not hold a worker. The
+//! statement is suspended as for a row lock, and its block or log record is read together with
+//! those of other statements. Epoll reports finished reads; the thread that receives the event
+//! loads the blocks and records, and queues the statements. All other statements keep their worker
+//! while they wait for the device. A lookup also keeps its worker if the pool has nothing else to
+//! do ([`thread::Pool::is_quiet`]), because a suspension would only delay the lookup.
 //!
 //! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
 //! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
 //! its place. So even if all clients but one wait for a table lock, a worker is free to read the
-//! last client's COMMIT. After such waits more workers may run than the setting says; then a worker
-//! becomes spare before it takes other work. If all workers run long statements while other
-//! statements are ready, one more worker starts ([`stall_detector`]).
+//! last client's COMMIT. After such waits, more workers may run than the setting says. In this
+//! case, a worker becomes spare before it takes other work. If all workers run long statements
+//! while other statements are ready, one more worker starts ([`stall_detector`]).
 //!
 //! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
 //! few and their statements are brief.
 //!
 //! **Few workers for brief statements.** If the next statements are brief, one worker finishes
 //! several of them before another worker is awake. One worker also sends more responses together
-//! than two workers would. So a worker that lately has served brief statements leaves up to
-//! [`BACKLOG`] commands in the queue for itself, without waking another worker. When such a worker
+//! than two workers would. So a worker that has lately served brief statements wakes no other
+//! worker for the commands in the queue while they are fewer than [`BACKLOG`]. When such a worker
 //! finds no work and another worker sleeps in epoll, it becomes spare ([`thread_pool`]). Before it
-//! runs anything long, or waits, it wakes or starts another worker for the queued commands.
+//! runs anything long, or waits, it wakes or starts another worker for these commands.
 //!
 //! # Guarantees
 //!

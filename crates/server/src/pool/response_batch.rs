@@ -1,12 +1,13 @@
 //! Responses that a worker has built and not sent yet.
 //!
 //! A worker that runs one brief statement after the other sends the responses of several statements
-//! together ([`crate::batched_send`]). Until the worker sends them, it keeps their connections in
-//! its batch.
+//! together ([`crate::batched_send`]). Until the worker sends a response, it keeps the response's
+//! connection in its batch.
 //!
 //! # Guarantees
 //!
-//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long:
+//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long,
+//!   that is:
 //!   - before it runs a statement that is not known to be brief, and before it continues a
 //!     statement that has met more rows than a brief statement may meet
 //!     ([`spillway_base::thread::long_ahead`]);
@@ -20,8 +21,8 @@
 //! - **RESPONSE-BATCH-3.** Sending a batch waits for no client. If a client's socket does not
 //!   accept the whole response, its connection is queued, and the worker that serves it next waits
 //!   for the client.
-//! - **RESPONSE-BATCH-4.** Each connection is released or queued exactly once, after as much of its
-//!   response was sent as its socket accepted.
+//! - **RESPONSE-BATCH-4.** Each connection is released or queued exactly once, after its socket has
+//!   accepted as much of the response as it can.
 
 use std::cell::RefCell;
 use std::sync::Arc;

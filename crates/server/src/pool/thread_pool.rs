@@ -1,9 +1,10 @@
 //! Decides how many workers run, and which worker replaces one that waits.
 //!
-//! A worker *runs*, *waits* within a statement, or is *spare*. A spare worker sleeps until it is
-//! called: too many workers ran, or no work was left for it. A running worker may *sleep* in epoll,
-//! and then receives events. A thread that calls or creates a worker counts this worker as running
-//! at once, so two threads do not both start a worker for the same place.
+//! A worker *runs*, *waits* within a statement, or is *spare*. A worker becomes spare if too many
+//! workers run or no work is left for it, and sleeps until another thread calls it. A running
+//! worker may *sleep* in epoll until epoll reports an event. A thread that calls or creates a
+//! worker counts this worker as running at once, so two threads do not both start a worker for the
+//! same place.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

@@ -1,13 +1,14 @@
-//! Decides when to check which clients have been silent for too long.
+//! Decides when to check for clients that have been silent for too long.
 //!
 //! The check is a sweep over all connections, on the thread that accepts clients. A sweep finds the
 //! connections whose deadline has passed, and the earliest deadline of the others. The thread
 //! sleeps until that deadline.
 //!
 //! If a connection begins to wait with an earlier deadline, the timer writes to an eventfd, the
-//! *alarm*. This wakes the thread, which sweeps and then sleeps until the new deadline. A sweep may
-//! be in vain, because the connection with the earliest deadline is busy by then. In return, a
-//! command usually costs only one load of an atomic in the timer.
+//! *alarm*. This wakes the thread, which sweeps and then sleeps until the new deadline. When a
+//! connection becomes busy, the timer keeps the connection's deadline. So a sweep may find no
+//! connection that is due. In return, a command usually costs only one load of an atomic in the
+//! timer.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,9 +1,13 @@
 //! The queue of ready work that all workers take from.
 //!
-//! The queue has three parts, which are emptied in this order: statements that waited for a row
-//! lock or a device read, because other statements may wait for the locks that these hold;
-//! responses to commits, because their clients have waited; and commands. Each part is first in,
-//! first out.
+//! The queue has three parts. Workers empty them in this order:
+//!
+//! - statements that have waited for a row lock or a device read, because they may hold locks for
+//!   which other statements wait;
+//! - responses to commits, because their clients have waited already;
+//! - commands.
+//!
+//! Each part is first in, first out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

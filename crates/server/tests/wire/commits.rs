@@ -1,4 +1,4 @@
-//! Commits that are acknowledged by another thread than the worker that ran them.
+//! Commits that a worker runs and another thread acknowledges.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Dedicated workers: their clients get the usual responses, and no other client waits for them.
+//! Dedicated workers: their clients get the usual responses, and no other client waits for a
+//! dedicated worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Few workers for many clients: a client that waits does not keep the pool from serving others.
+//! Few workers for many clients: the pool serves other clients while one waits.
 
 use std::io::Write;
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! What runs beside the clients of a life: flushes, compactions, backups, and disturbances of
+//! Tasks that run beside the clients of a life: flushes, compactions, backups, and disturbances of
 //! memory and of the disk.
 
 use std::cell::Cell;

@@ -1,9 +1,9 @@
-//! Transactions of SQL sessions of which every outcome is a read (SIMULATION-14): rows, numbers of
-//! rows, rows that a change matched, changed or did not find, and duplicate keys.
+//! Transactions of SQL sessions in which every outcome counts as a read (SIMULATION-14): rows,
+//! numbers of rows, rows that a change matched, changed or did not find, and duplicate keys.
 //!
-//! A row is a key of the model, and its column `version` is the key's version. The sink of a
-//! session gets the CSN of its commit, and the session tells its snapshot. So the oracle places
-//! these reads and writes like those of the library's clients.
+//! A row is a key of the model, and its column `version` is the key's version. The session passes
+//! the CSN of a commit to its sink, and reports the transaction's snapshot. So the oracle can place
+//! these reads and writes in the order of commits, like those of the library's clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! Tables that a single client changes, by DDL and by statements of many rows. The acknowledged
 //! statements determine the content of such a table. Only a statement that was running when its
-//! life ended may have taken effect or not (SIMULATION-10).
+//! life ended may or may not have taken effect (SIMULATION-10).
 
 use std::collections::BTreeMap;
 

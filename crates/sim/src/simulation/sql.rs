@@ -1,8 +1,9 @@
 //! SQL sessions: clients that move amounts between accounts and record each transfer in a ledger,
 //! change tables of their own (`own`), and run transactions that the oracle judges (`outcomes`).
 //!
-//! The ledger alone determines the balances of the accounts. So comparing both finds a transfer
-//! that took effect only in part, and checking the ledger finds a lost transfer (SIMULATION-10).
+//! The ledger alone determines the balances of the accounts. So comparing the balances with the
+//! ledger finds a transfer that took effect only in part, and checking the ledger finds a lost
+//! transfer (SIMULATION-10).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
 //! Restores a backup.
 //!
 //! A restore first writes the file `log-home`, which says that the database has a log with a
-//! certain number. It writes that number into the log's folder last. So a folder whose restore was
-//! cut short cannot be opened (see `log_home`). The log itself also records the last commit that it
-//! must have.
+//! certain number. Last, it writes that number into the log's folder. So a folder whose restore was
+//! cut short cannot be opened (see `log_home`). The restored log also records the last commit that
+//! it must have, so an opening reports an incomplete log as damaged.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! The location of a database's log, and protection against the use of another one.
+//! The location of a database's log, and protection against the use of another log.
 //!
 //! The newest commits are only in the log. If an opening looked for the log in the wrong folder, or
 //! found an older copy or another database's log there, it would silently lose acknowledged
 //! commits. So each of the two folders, the data folder and the log folder, has a file with the
 //! same random number:
 //!
-//! - **LOG-HOME-1.** A database opens only with the log folder with which it was last opened, or
-//!   with that folder moved.
-//! - **LOG-HOME-2.** Once the database was opened with the log in a new place, the folder in the
-//!   old place is no longer its log.
+//! - **LOG-HOME-1.** A database opens only with the log folder with which it was last opened. This
+//!   folder may have been moved meanwhile.
+//! - **LOG-HOME-2.** Once the database has been opened with the log in a new place, a folder that
+//!   is still in the old place is no longer its log.
 //! - **LOG-HOME-3.** A log folder belongs to one database.
 //!
 //! # Files

@@ -1,4 +1,4 @@
-//! The location of the log.
+//! Tests that a database opens with its own log only (LOG-HOME-1 to LOG-HOME-3).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reads of a database that was closed while they went on (MANAGED-3).
+//! Tests reads that continue after their database was closed (MANAGED-3).
 
 use spillway_base::rng::Rng;
 use spillway_storage::sim::SimDisk;

@@ -1,5 +1,5 @@
-//! A commit that frees space makes room on a full disk, even if the machine crashes before the
-//! space is free.
+//! Tests that a commit which frees space makes room on a full disk, even if the machine crashes
+//! before the space is free.
 
 use std::ops::Range;
 

@@ -17,9 +17,9 @@
 //! Snapshot isolation allows cycles of one kind: they contain two consecutive pairs that each lead
 //! from a reader to the writer of a number that the reader did not see (Cerone and Gotsman,
 //! "Analysing snapshot isolation", JACM 2018). The check of snapshot isolation therefore leaves out
-//! every pair (R, W) from a reader R to the writer W of a number that R did not see. In its place
-//! it has a pair (P, W) for each transaction P that precedes R by a pair of the other kinds. The
-//! pairs that result must form no cycle.
+//! every pair (R, W) from a reader R to the writer W of a number that R did not see. Instead, for
+//! every pair (P, R) of another kind, it adds the pair (P, W). The remaining and the added pairs
+//! must form no cycle.
 //!
 //! In addition, no number of an acknowledged transaction may be missing, no number of a refused
 //! transaction may be in a list, and every read must return a prefix of the final list.

@@ -1,5 +1,5 @@
-//! Segments that the memory engine keeps and that are lost, and segments that nothing names
-//! (LOG-READ-8, SEGMENT-5).
+//! Tests openings of a database that has lost a segment with rows of the memory engine (LOG-READ-8,
+//! SEGMENT-5), or has segments that no checkpoint names.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
-//! Log compaction of the memory engine under crashes. The log is so small that segments are handed
-//! over, compacted and released while a short history overwrites rows. The disk crashes at an
-//! operation of the history, and again in the recovery that follows and in the life after it.
+//! Tests log compaction of the memory engine under crashes. The log is so small that segments are
+//! handed over to the engine, compacted and released while a short history overwrites rows. The
+//! disk crashes at an operation of the history, again during the recovery that follows, and again
+//! soon after that recovery.
 //!
 //! Between the commits, one engine at a time persists its rows. So the engines' own files end at
 //! different commits, and a cut of the log depends on both. Rows are evicted, so later reads find

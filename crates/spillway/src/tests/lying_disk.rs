@@ -1,4 +1,5 @@
-//! A device that reports syncs as done, and loses at a crash what they should have made durable.
+//! Tests a device that reports syncs as done, but loses in a crash the writes that these syncs
+//! should have made durable. The next opening detects the loss.
 
 use spillway_storage::sim::SyncFault;
 

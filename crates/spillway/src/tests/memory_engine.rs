@@ -1,5 +1,5 @@
-//! The memory engine in a database: next to the tiered engine, with more rows than memory holds,
-//! and over crashes.
+//! Tests the memory engine in a database: next to the tiered engine, with more rows than memory
+//! holds, and across crashes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

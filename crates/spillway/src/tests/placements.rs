@@ -1,6 +1,7 @@
-//! The engine of a table shows in no result: one history of several transactions gives the same
-//! answers, the same CSNs and the same kinds of errors on tables of either engine, on a table of
-//! each, and on tables that change their engine midway, also across crashes of the process.
+//! Tests that the engine of a table affects no result. One history of several transactions gives
+//! the same answers, the same CSNs and the same kinds of errors on two tables of either engine, on
+//! one table of each engine, and on tables that change their engine midway. This also holds across
+//! crashes of the process.
 
 use spillway_base::rng::Rng;
 

@@ -1,4 +1,4 @@
-//! Settings take effect, and values out of bounds are refused.
+//! Tests that settings take effect, and that an opening refuses values out of bounds.
 
 use super::*;
 

@@ -5,8 +5,9 @@
 //!
 //! The tests check the guarantees SPILL-1 to SPILL-8 of `spillway_txn`'s module `spill`. They also
 //! check conflicts: a write of a row fails if another transaction has changed the row since the
-//! writer's snapshot, and otherwise succeeds. Only for a row in a range that has been deleted as
-//! one operation since then are both results allowed (RANGE-DELETE-5).
+//! writer's snapshot, and otherwise succeeds. There is one exception: if the row is in a range that
+//! has been deleted as one operation since that snapshot, both results are allowed
+//! (RANGE-DELETE-5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,20 +2,20 @@
 //! reads the index's entries instead of the table's rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]) and records the chosen one in
-//! the table's access (`planner/access`). The executor then gets each [`Entry`] as a
-//! [`super::StoredRow`]; conditions, projections and totals treat entries and rows alike.
+//! the access path to the table (`planner/access`). The executor wraps each [`Entry`] in a
+//! [`super::StoredRow`], so conditions, projections and totals treat entries and rows alike.
 //!
 //! # Guarantees
 //!
 //! - **COVERING-INDEX-1.** At a statement's snapshot, the index has exactly one entry for each row,
-//!   with the row's values, and no other entries. The reason is that the transaction that changes a
-//!   row also writes and deletes the row's entries, and a snapshot sees all writes of a transaction
-//!   or none.
+//!   with the row's values, and no other entries. This holds because a transaction that changes a
+//!   row also writes and deletes the row's entries, and because a snapshot sees all writes of a
+//!   transaction or none.
 //!
-//!   The transaction's own reads, before its commit and after a rollback to a savepoint, also see
-//!   one entry for each row. For an index that was built online, ONLINE-BUILD-2 and ONLINE-BUILD-3
-//!   (`ddl/online`) guarantee the entries. Snapshots from before the end of the build cannot read
-//!   such an index (ONLINE-BUILD-7).
+//!   A transaction's own reads also see one entry for each row, before its commit and after a
+//!   rollback to a savepoint. For an index that was built online, ONLINE-BUILD-2 and ONLINE-BUILD-3
+//!   (`ddl/online`) guarantee this. Snapshots from before the end of the build cannot read such an
+//!   index (ONLINE-BUILD-7).
 //! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
 //!   column's exact value ([`key::is_exact`]). This value is the one that the row has under the
 //!   table's present definition: an ALTER TABLE that would give existing entries another meaning
@@ -25,8 +25,8 @@
 //! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds to the transaction's read
 //!   set the index range that it read, but no rows. The index range is enough to find every
 //!   conflict. A transaction that inserts or deletes a row with an entry in that range writes an
-//!   entry there. So does a transaction that changes a column of the index. A transaction that
-//!   changes only other columns of the row does not change what was read.
+//!   entry there. So does a transaction that changes a column of the index in such a row. A
+//!   transaction that changes only other columns does not change the result of the read.
 //! - **COVERING-INDEX-5.** A query returns the same rows with and without index-only reads. Without
 //!   ORDER BY, the order of the rows may differ.
 //! - **COVERING-INDEX-6.** A query reads an entry once, even if several of its conditions, joined

@@ -1,9 +1,9 @@
 //! Hashes of passwords.
 //!
 //! - **SECRET-1.** For `mysql_native_password`, the catalog stores the SHA-1 of the SHA-1 of a
-//!   password, which the protocol of that plugin needs. For `caching_sha2_password` it stores the
-//!   same hash as MySQL 8 (`crypt`): with a separate salt for each account and with 5,000 rounds,
-//!   so that a guess is expensive and tests one account only.
+//!   password, because the protocol of that plugin needs this hash. For `caching_sha2_password`, it
+//!   stores the same hash as MySQL 8 (`crypt`). That hash has a separate salt for each account and
+//!   takes 5,000 rounds, so each guess is expensive and tests one account only.
 
 mod crypt;
 

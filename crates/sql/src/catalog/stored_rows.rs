@@ -26,13 +26,13 @@
 //!   a reader compares the row's version with the newest one.
 //! - **STORED-ROW-7.** A compaction that merges a row of an earlier version rewrites the row in the
 //!   newest version ([`Newest`]), unless that makes the row longer.
-//!   - Compactions begin to do so once the change of the table is durable. By then no reader uses
-//!     an earlier definition, because the change held the table exclusively. A reader with an
-//!     earlier definition would not know the newest version.
+//!   - Compactions begin to rewrite rows once the change of the table is durable. A reader with an
+//!     earlier definition would not know the newest version. By then no such reader exists, because
+//!     the change held the table exclusively.
 //!   - If a compaction copies a block without decoding it, the block's rows keep their versions,
 //!     and the definition keeps the layouts of these versions.
-//!   - OPTIMIZE TABLE rewrites rows that compactions have not rewritten. When a table has rows of
-//!     many versions, a thread rewrites them (`session/refreshing`).
+//!   - OPTIMIZE TABLE rewrites rows that compactions have not rewritten. When a table's rows may
+//!     have many versions, a background thread rewrites the rows (`session/refreshing`).
 //!
 //! Rejected: rows without a version, in which each column keeps one position for ever. The
 //! definition would need no layouts. But every new row would have a position for each column that

@@ -1,5 +1,5 @@
-//! ALTER TABLE: derives the table's new definition from the operations, and determines whether its
-//! rows must be rewritten or checked.
+//! ALTER TABLE: derives the table's new definition from the operations, and determines whether the
+//! table's rows must be rewritten or checked.
 
 use std::sync::Arc;
 

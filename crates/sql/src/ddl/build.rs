@@ -1,10 +1,10 @@
 //! Builds the rows and index entries of an altered table, in as many transactions as needed.
 //!
 //! The caller holds the table exclusively. [`Alteration::build`] writes new rows and entries into
-//! key spaces that the catalog does not name yet. Later a separate transaction switches the catalog
-//! to the new key spaces and drops the old ones. If the statement fails before that switch, the
-//! drop of [`Built`] removes the new key spaces. After a crash before the switch, the next opening
-//! of the database removes them.
+//! key spaces that the catalog does not name yet. After that, a separate transaction switches the
+//! catalog to the new key spaces and drops the old ones. If the statement fails before that switch,
+//! it drops [`Built`], which removes the new key spaces. After a crash before the switch, the next
+//! opening of the database removes them.
 //!
 //! Rejected: one transaction for the whole change, which is simpler. It would write every row
 //! twice: a transaction of that size spills its writes to disk (`spillway_txn`, module `spill`),

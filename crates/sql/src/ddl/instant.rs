@@ -1,8 +1,8 @@
-//! Changes of a table that do not rewrite its rows: readers read the rows under the new definition
-//! (`catalog/stored_rows`). This module also chooses between the methods of ALTER TABLE.
+//! Changes of a table that do not rewrite its rows: readers convert the stored rows to the new
+//! definition (`catalog/stored_rows`). This module also chooses the method of an ALTER TABLE.
 //!
 //! A statement uses the first of these methods ([`Way`]) that can execute all its clauses.
-//! ALGORITHM and LOCK clauses may exclude methods.
+//! ALGORITHM and LOCK clauses may exclude methods. If no method remains, the statement fails.
 //!
 //! - **instantly**: no row is read or written;
 //! - **online**: indexes are built while other sessions read and write the table (`online`), and

@@ -1,4 +1,4 @@
-//! Primary keys and indexes in a table's definition. Other modules build their entries.
+//! Primary keys and indexes in a table's definition. Other modules build the indexes' entries.
 
 use spillway::Csn;
 use spillway_types::ColumnType;

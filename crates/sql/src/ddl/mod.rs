@@ -1,9 +1,9 @@
 //! Statements that define databases, tables and indexes.
 //!
-//! `columns`, `keys` and `checks` convert a statement to a definition; [`Terms`] has the settings
-//! that they use. Most statements then change the catalog in one transaction ([`Ddl`], `create`).
-//! For ALTER TABLE and its short forms (`alter`), `instant` chooses the cheapest method that can do
-//! the change:
+//! The modules `columns`, `keys` and `checks` convert a statement to a definition. [`Terms`] has
+//! the settings that these modules use. Most statements then change the catalog in one transaction
+//! ([`Ddl`], `create`). For ALTER TABLE and its short forms, such as CREATE INDEX (`alter`),
+//! `instant` chooses the cheapest method that can do the change:
 //!
 //! - an instant change takes one transaction, which changes only the catalog;
 //! - `online` builds indexes while other sessions read and write the table;

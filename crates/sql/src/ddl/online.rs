@@ -38,7 +38,7 @@
 //!   - A transaction that needs the lock of a row waits for at most one transaction of the pass
 //!     (`pass`, TABLE-PASS-3).
 //!   - A transaction waits for the table only while the build holds the table exclusively, or waits
-//!     to do so.
+//!     for that lock.
 //!   - Writes of entries are not checked against snapshots (`executor/store`). So the entries that
 //!     the pass writes cause no conflict in transactions with older snapshots.
 //!   - A transaction may write a duplicate in a new index. Then the build fails, and not the
@@ -63,8 +63,9 @@
 //!     duplicate.
 //!   - If a crash or a shutdown interrupts a build, the next opening of the database resumes the
 //!     build.
-//!   - A removal or a resumed build needs the table exclusively for a moment. Its wait for the
-//!     table makes other sessions queue only for a short time at once (`session/metadata`).
+//!   - A removal or a resumed build needs the table exclusively for a moment. While it waits for
+//!     the table, other sessions queue behind it, but only for a short time at once
+//!     (`session/metadata`).
 //!
 //! Rejected: InnoDB's method, which reads the rows from one snapshot without locks, records later
 //! changes of rows in a separate log, and applies this log at the end. The log would grow with

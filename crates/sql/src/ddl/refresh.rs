@@ -7,22 +7,22 @@
 //!   pass does not change the row's key or index entries.
 //! - **ROW-REWRITE-2.** Once a pass is complete, every row in the newest state has the version that
 //!   the pass writes, or a later one. The pass has rewritten the rows that existed. Every
-//!   transaction that inserted or changed a row meanwhile wrote this version or a later one. If a
-//!   pass is interrupted, the rows that it has rewritten keep the new version.
+//!   transaction that inserted or changed a row during the pass wrote this version or a later one.
+//!   If a pass is interrupted, the rows that it has rewritten keep the new version.
 //!
-//!   The definition records the completion (`TableDef::fresh_from`) only once everything that the
-//!   pass met is persisted, so that recovery no longer reads it from the log. The reason is that
-//!   flushes and compactions also rewrite rows (E11), which the pass skips. Such a rewrite is not
-//!   in the log: while recovery would still replay the commit that wrote the row, a crash brings
-//!   the earlier form back.
+//!   The definition records the completion (`TableDef::fresh_from`) only once all rows that the
+//!   pass met are persisted, so that recovery no longer reads them from the log. This is necessary
+//!   because flushes and compactions also rewrite rows (E11). The pass skips these rows, and their
+//!   rewrites are not in the log. If recovery replays the commit that wrote such a row, the row has
+//!   its earlier form again.
 //!
-//!   Tables of the memory engine need no such wait. Only transactions rewrite their rows, so the
-//!   log has the new form.
+//!   Tables of the memory engine need no such wait. Only transactions rewrite rows of these tables,
+//!   so the log has the new form.
 //! - **ROW-REWRITE-3.** After a pass, the definition keeps the layouts of earlier versions as long
 //!   as a snapshot from before the end of the pass may read rows of these versions. Such layouts do
-//!   not count towards the limit of versions. When a later pass ends, it removes them if no such
-//!   snapshot exists any more. The next opening of the database also removes them, because no
-//!   snapshot exists at an opening.
+//!   not count towards the limit of versions. When a later pass ends, it removes these layouts if
+//!   no such snapshot exists any more. The next opening of the database also removes them, because
+//!   no snapshot exists at an opening.
 //!
 //!   Before layouts are removed, caches drop rows of the removed versions. The caches may have such
 //!   rows, because a compaction that rewrites a row leaves the row's earlier form in the caches.
@@ -32,7 +32,7 @@
 //! Such a conflict can occur while a pass runs, under SERIALIZABLE, and under REPEATABLE READ with
 //! `innodb_snapshot_isolation`. The client then runs its transaction again. Rows that compactions
 //! rewrite (STORED-ROW-7) cause no conflict, and the pass skips them. But compactions alone are not
-//! enough, because they may not reach a row for a long time.
+//! enough, because it may take a long time until they reach a row.
 //!
 //! Rejected: a pass that waits until no transaction with an older snapshot is open. It would cause
 //! no conflict, but might wait forever. Also rejected: a mark on a version of a row, which says

@@ -1,18 +1,18 @@
 //! INSERT ... SELECT, UPDATE and DELETE of any number of rows.
 //!
-//! There are two methods. The first changes a row as soon as the statement finds the row. If that
-//! is not safe, the second first finds all rows, and then changes them.
+//! There are two methods. If it is safe, a statement changes each row as soon as it finds the row.
+//! Otherwise the statement finds all rows before it changes any of them.
 //!
 //! - An UPDATE changes each row as soon as it has found and locked the row, if the changes cannot
 //!   affect which rows it finds next. The UPDATE must have no ORDER BY and no LIMIT. It must change
 //!   no column of the primary key or of an index that the scan may use. Its conditions and values
 //!   must not contain a subquery or an assignment to a user variable.
 //! - A DELETE without ORDER BY and LIMIT deletes each row as soon as it has found and locked the
-//!   row, if it scans the table itself, and not an index. Its conditions must not contain a
-//!   subquery or an assignment to a user variable.
+//!   row, if it scans the table, and does not use an index or look up rows by their whole primary
+//!   keys. Its conditions must not contain a subquery or an assignment to a user variable.
 //! - Any other UPDATE or DELETE of one table first finds all rows and then changes them. If these
-//!   rows do not fit into memory, the statement keeps only their keys, on disk; with ORDER BY, it
-//!   fails.
+//!   rows do not fit into memory, the statement keeps only their keys, on disk. A statement with
+//!   ORDER BY fails instead.
 //! - INSERT ... SELECT writes each row as soon as its query finds the row, if the query does not
 //!   read the table that is written. If the query reads that table, the statement first finds all
 //!   rows and keeps them in a [`crate::executor::Spool`].

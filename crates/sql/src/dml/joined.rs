@@ -1,9 +1,10 @@
 //! UPDATE and DELETE of several tables.
 //!
 //! A query joins the tables. For each joined row, the query returns the values to assign and the
-//! keys of the rows to change. The query locks all rows that it reads: with shared locks in tables
-//! that the statement only reads, and with exclusive locks in the others. As in MySQL, a row that
-//! occurs in several joined rows is changed once, by the first of them.
+//! keys of the rows to change. The query locks each row that satisfies the conditions on its table:
+//! with a shared lock in a table that the statement only reads, and with an exclusive lock in the
+//! others. As in MySQL, a row that occurs in several joined rows is changed once, by the first of
+//! them.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
-//! Columns of the query of INSERT ... SELECT ... ON DUPLICATE KEY UPDATE that its assignments name.
+//! Makes the query of INSERT ... SELECT ... ON DUPLICATE KEY UPDATE return the columns that the
+//! assignments name.
 //!
-//! An assignment may name columns of the tables in the query's FROM clause. The query returns them
-//! behind the values to insert, and the assignments read them there. A name that the target table
-//! has is the target's. As in MySQL, a grouped query, a DISTINCT one and a set operation offer no
-//! columns.
+//! An assignment may name columns of the tables in the query's FROM clause. The query returns these
+//! columns after the values to insert, and the assignments read them there. If the target table
+//! also has a column of that name, the name refers to the target table. As in MySQL, an assignment
+//! cannot name columns of a grouped query, of a query with DISTINCT, or of a set operation.
 
 use std::ops::ControlFlow;
 

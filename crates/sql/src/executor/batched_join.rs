@@ -1,29 +1,28 @@
 //! Batched lookups of joins. A join is a nested loop over its sources (tables, derived tables and
-//! virtual tables). The rows that the loop has found so far, one of each earlier source, are an
-//! outer row of the next source. If each outer row looks up one row of the next source (the inner
-//! row) by the source's primary key, the join can buffer several outer rows and read their inner
-//! rows together.
+//! virtual tables). The rows that the loop has found so far, one of each earlier source, form an
+//! outer row of the next source. If the join finds the matching row of the next source (the inner
+//! row) by its whole primary key, the join can buffer several outer rows and read their inner rows
+//! together.
 //!
 //! As long as the inner rows are in memory, the join buffers no outer row. After a lookup of an
 //! inner row that was not in memory, the join buffers the next outer rows and reads their inner
-//! rows together. [`Together`] decides how many, as in [`super::lookups`]. Then the join processes
-//! the outer rows in their order, so its result is the same as without a buffer.
+//! rows together. [`Together`] decides how many rows it buffers, as in [`super::lookups`]. Then the
+//! join processes the outer rows in their order, so its result is the same as without a buffer.
 //!
 //! The guarantees BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 ([`super::lookups`]) hold for joins, too.
-//! For example, if reading an inner row fails, the join reports the error only after it has joined
-//! the outer rows before the one that looked up this inner row.
+//! For example, if reading an inner row fails, the join first joins the outer rows that come before
+//! the outer row of this inner row, and then reports the error.
 //!
-//! If several sources are looked up by primary key, the join has a buffer of outer rows before each
-//! of them. The join empties a buffer that is not full only when the earlier sources have no more
-//! rows. So each read covers as many rows as possible, even if each row of an earlier source finds
-//! few rows.
+//! If the join looks up the rows of several sources by primary key, it has a buffer of outer rows
+//! for each of these sources. The join empties a buffer that is not full only when the earlier
+//! sources have no more rows. So each read covers as many rows as possible, even if each row of an
+//! earlier source matches few rows.
 //!
-//! The join reads an outer row into the buffer before it has joined the outer rows that are already
-//! there. So reading that row must not depend on the result of joining the others. The join buffers
-//! rows only if the conditions of its sources, and the values by which it looks up their rows,
-//! depend on nothing but the columns of the row and values that are the same for all rows
-//! ([`Outer::may_keep`]). It buffers none if it locks rows, and it joins each row at once in a
-//! transaction that has written.
+//! The join adds an outer row to the buffer before it has joined the outer rows that are already
+//! there. So the added row must not depend on the result of joining the others. Therefore the join
+//! buffers rows only if the conditions and the lookup values of its sources depend only on columns
+//! of the outer row and on values that are the same for all rows ([`Outer::may_keep`]). A join that
+//! locks rows buffers none. In a transaction that has written, the join joins each row at once.
 
 use spillway_types::Value;
 
@@ -69,9 +68,9 @@ impl Outer {
     }
 }
 
-/// Whether each row of the sources before the last one looks up one row of the last one by its
-/// whole primary key, whose values need no evaluation, and all conditions on the row up to then
-/// depend on nothing but the row.
+/// Whether outer rows may be buffered before the last of these sources. The join must look up that
+/// source's rows by the whole primary key, whose values need no evaluation. All conditions of the
+/// earlier sources must depend only on the row.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };

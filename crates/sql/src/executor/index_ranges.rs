@@ -1,5 +1,5 @@
-//! Chooses, once the values of the conditions are known, the access to a table that reads the
-//! least, and converts it to the ranges of keys that it reads.
+//! Once the values in the conditions are known, chooses the access to a table that reads the least,
+//! and computes the ranges of keys that this access reads.
 
 use smallvec::SmallVec;
 use spillway::KeyRange;

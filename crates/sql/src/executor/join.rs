@@ -1,6 +1,6 @@
-//! Joins: nested loops over the sources of a query. An inner source that is a derived table, or
-//! whose access is a full scan, is read once into memory. If the join has equalities, it then looks
-//! up the rows of that source by hash.
+//! Joins: nested loops over the sources of a query. If an inner source is a derived or virtual
+//! table, or its access is a full scan, the join reads the source once into memory. If equalities
+//! connect the source with earlier sources, the join looks up the source's rows by hash.
 
 use std::rc::Rc;
 

@@ -2,41 +2,40 @@
 //! from index entries.
 //!
 //! As long as the rows are in memory, each row is looked up and processed with no extra work. The
-//! first row that is not in memory is read alone. After that, keys are collected into batches. The
-//! missing blocks of a batch are read at the same time, and then the batch's rows are looked up in
-//! order.
+//! first row that is not in memory is read alone. After that, [`Lookups`] collects keys into
+//! batches. It reads the missing blocks of a batch, those that are not in memory, at the same time,
+//! and then looks up the batch's rows in order.
 //!
-//! The first batch has [`FIRST`] keys. The size of the next batch depends on the missing blocks of
-//! the last one. If the last batch was full and had missing blocks, the next one has [`GROWTH`]
-//! times as many keys. If the last batch had no missing blocks, the next one has a [`GROWTH`]th of
-//! its keys, and at least one. So batches are large only for queries that read many rows from
-//! devices.
+//! The first batch has [`FIRST`] keys. After a full batch with missing blocks, the next batch is
+//! [`GROWTH`] times as large. After a batch without missing blocks, the next batch is a
+//! [`GROWTH`]th as large, but has at least one key. So batches are large only for queries that read
+//! many rows from devices.
 //!
 //! # Guarantees
 //! - **BATCHED-LOOKUP-1 (the same rows).** The query gets the same rows in the same order as
 //!   without batches. Each row is looked up when its turn comes, so the lookup also sees writes
 //!   that were made after the row's key was collected.
-//! - **BATCHED-LOOKUP-2 (the same failure).** If reading a batch's blocks ahead fails, that error
-//!   is not reported: the lookup of the row reads the block again. A lookup that fails reports its
-//!   error in its turn, after all rows before it were processed. A lookup whose turn does not come
-//!   reports none. If the source of keys fails, the keys that it has already provided are looked up
-//!   first ([`Lookups::rest`]).
+//! - **BATCHED-LOOKUP-2 (the same failure).** An error while a batch's blocks are read ahead is
+//!   ignored, because the lookup of the row reads the block again. An error of a lookup is reported
+//!   only after all earlier rows were processed. If the query stops before that row, the error is
+//!   not reported. If the source of keys fails, the keys that it has already provided are looked up
+//!   before its error is reported ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys. If a 128th of the database's
-//!   memory has no room for 64 blocks of 16 KB, a batch has at most as many keys as blocks fit. If
-//!   a query stops early, the rows that were read are at most [`GROWTH`] times the rows that the
-//!   query took.
+//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most 64 keys, and at most as many keys as
+//!   blocks of 16 KB fit into a 128th of the database's memory. If a query stops early, the number
+//!   of rows that were read is at most [`GROWTH`] times the number of rows that the query took.
 //!
-//! Some statements that lock rows use batches, too: those that act on the newest committed versions
-//! ([`super::to_lock`]), unless their condition gives the whole primary key of a row. Such a
-//! statement looks up a row, and locks it only if the row satisfies the conditions. Then it reads
-//! the row again under the lock; the row's block is in memory by then. A batch takes no lock. So no
-//! row is locked that would not be locked without batches, and no row is locked earlier.
+//! Statements that lock rows use batches, too, unless their condition gives the whole primary key
+//! of one row. This includes statements that act on the newest committed versions
+//! ([`super::to_lock`]). The statement looks up a row without a lock, and locks the row only if it
+//! satisfies the conditions. Then it reads the row again under the lock, from a block that is in
+//! memory by then. Reading a batch takes no lock. So the statement locks the same rows as without
+//! batches, and no row earlier.
 //!
-//! Rejected: to keep those rows of a batch that are in memory when the batch's missing blocks are
-//! determined. These rows would need no second lookup. But such a row could be outdated when its
-//! turn comes (BATCHED-LOOKUP-1), and rows of any size would have to be buffered.
+//! Rejected: to buffer the rows that are already in memory when the missing blocks of their batch
+//! are determined. These rows would need no second lookup. But such a row could be outdated when
+//! its turn comes (BATCHED-LOOKUP-1), and the buffer would have to hold rows of any size.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;
@@ -53,7 +52,7 @@ const GROWTH: usize = 4;
 /// [`ROW_BYTES`] of memory, the size of a block.
 const TOGETHER_MAX: usize = 64;
 const ROW_BYTES: usize = 16 << 10;
-/// The rows that are read at once may take a part of the memory: one in this many.
+/// The rows that are read at once may take one part in this many of the memory.
 const MEMORY_SHARE: usize = 128;
 
 /// The most rows that are read at once in a database with `memory_bytes` of memory.
@@ -177,7 +176,7 @@ impl<'c> Lookups<'c> {
     }
 
     /// Looks up a row, now or together with later rows, and passes it to `take` if it exists.
-    /// `take` returns `false` to stop, and then this method does so, too.
+    /// `take` returns `false` to stop, and then this method returns `false`, too.
     #[inline]
     pub(super) fn row(
         &mut self,

@@ -1,5 +1,5 @@
-//! Point queries: queries that read columns of the one row with a given primary key, whose columns
-//! are whole numbers, texts or bytes.
+//! Point queries: queries that read columns of the one row with a given primary key. All columns of
+//! the key are integers, texts or bytes.
 //!
 //! A point query needs no choice of an index and no filter. The executor encodes the key from the
 //! statement's constants and parameters, and the row at that key is the result. `session/point`
@@ -111,8 +111,8 @@ impl PointKey {
         answers_all.then(|| PointKey { table: table.clone(), parts })
     }
 
-    /// Whether a condition says of a key column what the access says already: it equals the same
-    /// value, by the column's own collation.
+    /// Whether a condition repeats what the access already implies: that a key column equals a
+    /// value by the column's own collation.
     fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
         let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
         let (slot, value) = match (&**a, &**b) {

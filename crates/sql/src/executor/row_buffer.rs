@@ -7,11 +7,11 @@
 //!
 //! - **ROW-BUFFER-1.** The buffer returns rows in the order of ORDER BY. Rows with equal sort keys
 //!   keep the order in which they were added.
-//! - **ROW-BUFFER-2.** With DISTINCT, the buffer returns the first row of those that are equal in
-//!   all columns of the result.
+//! - **ROW-BUFFER-2.** With DISTINCT, the buffer returns only the first of the rows that are equal
+//!   in all columns of the result.
 //! - **ROW-BUFFER-3.** If LIMIT wants the first N rows of a query without DISTINCT, the buffer
-//!   holds at most 2 N rows, or 1,024 if that is more. With DISTINCT, whatever the LIMIT is, it
-//!   holds at most twice as many rows as there are different rows, or 1,024 if that is more. The
+//!   holds at most 2 N rows, or 1,024 if that is more. With DISTINCT, the buffer holds, for any
+//!   LIMIT, at most twice as many rows as there are distinct rows, or 1,024 if that is more. The
 //!   buffered rows are charged to the memory budget ([`HeldMemory`]).
 
 use std::cmp::Ordering;

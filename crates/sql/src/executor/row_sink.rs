@@ -1,21 +1,21 @@
 //! Row sinks: the receivers of a query's rows.
 //!
 //! Rows of one table go from storage to the client through a chain of row sinks. A reader passes
-//! each stored row, in place, to a [`TakeStored`]. The [`TakeStored`] passes its result to a
-//! [`TakeRow`], which may pass it on to another one. The last [`TakeRow`] writes the client's
-//! packets.
+//! each stored row, in place, to a [`TakeStored`]. The [`TakeStored`] passes the resulting row to a
+//! [`TakeRow`], which may pass it on to another [`TakeRow`]. The last [`TakeRow`] writes the
+//! client's packets.
 //!
 //! # Guarantees
 //!
-//! - **ROW-SINK-1.** Row sinks have two forms for a row: compact fields ([`Field`]), which cannot
-//!   be decimals, and values. The client's packets are the same for both forms.
+//! - **ROW-SINK-1.** A row reaches a row sink in one of two forms: as compact fields ([`Field`]),
+//!   which cannot be decimals, or as values. The client's packets are the same for both forms.
 //!   - If the query wants at most [`COLUMNS`] columns, a reader passes rows on as fields until it
 //!     meets a row with a decimal. It passes on that row, and all later ones, as values.
 //!   - If the query wants more columns, a reader passes all rows on as values.
 //!   - The buffer for ORDER BY and DISTINCT ([`super::row_buffer`]) passes on all of its rows in
 //!     one form: as values if any of these rows has a decimal.
-//! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all columns that
-//!   the query wants of a row before it passes on any of them.
+//! - **ROW-SINK-2.** A reader passes on no part of a row that it cannot read: it reads all columns
+//!   that the query needs before it passes on any of them.
 
 use spillway_types::{Field, Value, ValueRef};
 

@@ -57,8 +57,8 @@ const TAKEN_MAX: usize = CHECK_AFTER;
 const COUNTED_MAX: usize = 1024;
 
 /// Scans the keys of an access in one of its spans, with their values. `take` returns `false` to
-/// stop, and then this function does so, too. With `together`, rows that lie together may be taken
-/// at once; the scan then does not see what `take` writes among them.
+/// stop, and then this function returns `false`, too. With `together`, rows that lie together may
+/// be taken at once; the scan then does not see what `take` writes among them.
 #[inline]
 pub(super) fn each_in(
     context: &Context<'_>,

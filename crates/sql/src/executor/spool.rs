@@ -1,8 +1,8 @@
 //! Buffers for a statement that first finds all of its rows: [`Spool`] for the rows, and [`KeySet`]
 //! for the keys of the rows that the statement has already processed.
 //!
-//! Both buffers are in memory at first. They move to disk if they outgrow a transaction's share of
-//! the memory, or if the budget has no room for them. Guarantees:
+//! Both buffers are in memory at first. A buffer moves to disk if it outgrows a transaction's share
+//! of the memory, or if the memory budget has no room for it. Guarantees:
 //!
 //! - **SPOOL-1.** A [`Spool`] returns the rows that were added to it, with the same values and in
 //!   the same order. A [`KeySet`] tells, for each key that is added, whether the key was added

@@ -1,16 +1,17 @@
 //! Writes rows together with their index entries.
 //!
 //! A row is stored at its primary key in the table's key space. Each index has an entry for the
-//! row. The entry's key is the index's columns and then the primary key; its value is empty.
+//! row. The entry's key consists of the index's columns, followed by the primary key. The entry's
+//! value is empty.
 //!
-//! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
-//! and after it has checked the row for conflicts with its snapshot. So the entry itself need not
-//! be checked: an entry that was written after the snapshot, for example by the build of an index
-//! (`ddl/online`), causes no conflict.
+//! An entry depends only on its row. A writer changes an entry only while the writer holds the
+//! row's lock, and after it has checked that the row does not conflict with the transaction's
+//! snapshot. So the writer need not check the entry itself: an entry that was written after the
+//! snapshot, for example by the build of an index (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!
-//! All entries of an index with the same column values begin with the same key prefix. To keep a
+//! The keys of all entries that have the same column values begin with the same prefix. To keep a
 //! unique index unique, a writer takes these steps:
 //!
 //! 1. It takes an exclusive lock on the prefix.
@@ -22,13 +23,14 @@
 //!    duplicate.
 //!
 //! A writer locks the entry that it writes only if another transaction may lock that entry without
-//! its row. In a unique index, other writers lock it in step 3. In an index that is being built,
-//! the build writes entries under a shared lock of the row (`ddl/online`).
+//! an exclusive lock of the row. There are two such cases. In a unique index, other writers lock
+//! the entry in step 3. In an index that is being built, the build writes entries while it holds
+//! only a shared lock of the row (`ddl/online`).
 //!
 //! An index that is being built never refuses a row, because the build may still fail. If a
-//! transaction gives a row values of such an index that another row may also have, the transaction
-//! records the row in the catalog and continues ([`note_met`]). The build checks the recorded rows
-//! before it ends.
+//! transaction gives a row index values that another row may also have, the transaction records the
+//! row in the catalog and continues ([`note_met`]). The build checks the recorded rows before it
+//! ends.
 
 use std::borrow::Borrow;
 
@@ -346,8 +348,9 @@ pub(crate) fn insert_bytes(
     }
 }
 
-/// Writes or deletes an index entry of a row that is locked exclusively. For an index that is built
-/// and not unique, the lock of the row is enough: no other transaction writes or locks the entry.
+/// Writes or deletes an index entry of a row that is locked exclusively. For an index that is
+/// complete and not unique, the lock of the row is enough: no other transaction writes or locks the
+/// entry.
 fn put_following(
     txn: &Transaction,
     (index, key): (&IndexDef, &[u8]),

@@ -1,5 +1,6 @@
-//! Subqueries and derived tables. The rows of a subquery that does not depend on the outer query
-//! are read once for a statement and cached. IN finds a value among these rows by hash.
+//! Subqueries and derived tables. A statement runs a subquery that does not depend on the outer
+//! query only once, and caches the rows. From its second evaluation on, IN searches the cached rows
+//! by hash if the types of the values permit that.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;

@@ -1,19 +1,19 @@
-//! Scans that find rows to lock, for changes and for locking reads that act on the newest committed
-//! versions.
+//! Scans that find rows to lock. Changes and locking reads that act on the newest committed
+//! versions use these scans.
 //!
 //! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds two
 //! guarantees for statements:
 //!
 //! - **NEWEST-5 (once).** While an index scan waits for a row's lock, another transaction may move
 //!   the row to a part of the index that is still to be scanned. The scan then finds the row again,
-//!   but returns it only once: at the entry by which it found the row first, if the row's newest
+//!   but returns it only once: at the first entry by which it found the row, if the row's newest
 //!   version satisfies the conditions.
 //! - **NEWEST-6 (rows that get another key).** If a row no longer exists when the scan has locked
 //!   its key, another transaction may have given the row a key in the part that was already
-//!   scanned. The scan would miss the row there. So the statement is rolled back, keeps its locks,
-//!   and starts over. It does so at most [`STARTS_MAX`] times, and only if its scan has locked
-//!   fewer than [`ROWS_TO_START_OVER`] rows. Beyond these limits the statement continues without
-//!   the row.
+//!   scanned. The scan would miss the row there. So the session rolls the statement back, keeps its
+//!   locks, and starts it over. A statement starts over at most [`STARTS_MAX`] times, and only if
+//!   its scan has locked fewer than [`ROWS_TO_START_OVER`] rows. Beyond these limits the statement
+//!   continues without the row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -29,8 +29,8 @@ use crate::errors::{Result, SqlError};
 use crate::expression::Context;
 use crate::planner::Access;
 
-/// How often a statement starts over because rows are gone. It does so only while its scan has
-/// locked fewer than [`ROWS_TO_START_OVER`] rows.
+/// The most times that a statement starts over because a row is gone. It starts over only while its
+/// scan has locked fewer than [`ROWS_TO_START_OVER`] rows.
 pub(crate) const STARTS_MAX: usize = 3;
 pub(crate) const ROWS_TO_START_OVER: usize = 1000;
 

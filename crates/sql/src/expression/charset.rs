@@ -1,11 +1,11 @@
 //! Character sets, as introducers (`_latin1 x'e4'`) and CONVERT(... USING ...) name them.
 //!
-//! All text is UTF-8 here. The result of a CONVERT to another character set stays UTF-8, too; the
-//! binder recognises such a text by its expression ([`charset_of`]). Functions of bytes, such as
-//! LENGTH and HEX, encode the text in its character set first. The text can be an argument of these
+//! All text in memory is UTF-8, even the result of a CONVERT to another character set. The binder
+//! recognises such a result by its expression ([`charset_of`]). Functions of bytes, such as LENGTH
+//! and HEX, first encode the result in its character set. Such a result can be an argument of these
 //! functions and of casts, and it can be stored in a column or sent to the client. The binder
-//! refuses the text elsewhere (1235): other functions would lose the character set, and comparisons
-//! would need collations of that set.
+//! refuses it in all other places (1235): other functions would lose the character set, and
+//! comparisons would need collations of that set.
 
 use spillway_types::{Collation, ColumnType, Value};
 

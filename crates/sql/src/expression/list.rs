@@ -12,13 +12,13 @@
 //! two values have the same key exactly if they compare as equal.
 //!
 //! - IN-LIST-1: The index gives the same answer as the walk: true, false or unknown.
-//! - IN-LIST-2: Every error that a lookup in the index raises would be raised by the walk, too.
-//!   - If the evaluation of an item fails, the item is not in the index. A lookup evaluates it
-//!     again only if no item of the index equals the left side. So a lookup can return true where
-//!     the walk, which meets the failing item first, raises an error.
-//!   - In strict mode, a statement that changes data fails if it compares a text that is no number
-//!     as a number. If the list or the left side has such a text, the statement walks the list, so
-//!     that it fails exactly where the walk does.
+//! - IN-LIST-2: The walk would raise every error that a lookup in the index raises.
+//!   - If the evaluation of an item fails, the item is not in the index. A lookup evaluates this
+//!     item again only if no item of the index equals the left side. So a lookup can return true
+//!     where the walk, which meets the failing item first, raises an error.
+//!   - In strict mode, a statement that changes data fails when it compares a number with a text
+//!     that is not a number. If the list or the left side has such a text, the statement walks the
+//!     list and does not use the index.
 //! - IN-LIST-3: With an index, the statement walks only these items:
 //!   - items whose values differ between rows or cannot be computed;
 //!   - items that have no key, such as a text that is no date but is compared as one;

@@ -1,4 +1,4 @@
-//! Expressions: bound to the columns that they name, and evaluated over a row.
+//! Bound expressions, whose names are resolved to columns, and their evaluation over a row.
 
 mod arithmetic;
 mod casts;

@@ -1,5 +1,5 @@
 //! The interface through which expressions, queries and SHOW use the server. `session` implements
-//! it, so this code does not depend on `session`.
+//! the interface, so its users do not depend on `session`.
 
 use std::cell::RefCell;
 

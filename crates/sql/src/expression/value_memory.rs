@@ -1,17 +1,19 @@
 //! The memory of the values that expressions make.
 //!
-//! A function may make a value of up to `max_allowed_packet` bytes, and copies of it while it runs.
-//! Values have no owner that could hold a charge, so the statement's context counts them: what an
-//! expression holds follows from how evaluations nest.
+//! A function may make a value of up to `max_allowed_packet` bytes, and may copy the value while
+//! the function runs. Values have no owner that could hold a memory charge. So the statement's
+//! context counts the values: it derives from the nesting of evaluations which values an expression
+//! holds.
 //!
-//! - **VALUE-MEMORY-1 (charged).** While an expression is evaluated, the values of [`LARGE`] bytes
-//!   or more that its parts have made are charged to the budget, and so are the copies that a
-//!   function makes of its arguments and of its result. If they do not fit, the statement fails
-//!   with 1041.
-//! - **VALUE-MEMORY-2 (rows).** The values of a row that is passed on or written stay charged, with
-//!   the copies that are made of them meanwhile, until the row's [`KeptValues`] is dropped.
-//! - **VALUE-MEMORY-3 (returned).** After the evaluation of an expression outside of such a row,
-//!   nothing stays charged for it: its value is used at once, or its new owner charges for it.
+//! - **VALUE-MEMORY-1 (charged).** While an expression is evaluated, the budget is charged for the
+//!   values of [`LARGE`] bytes or more that the parts of the expression have made, and for the
+//!   copies that a function makes of its arguments and of its result. If the charge does not fit,
+//!   the statement fails with 1041.
+//! - **VALUE-MEMORY-2 (rows).** If a row is passed on or written, its values and the copies of
+//!   these values stay charged until the row's [`KeptValues`] is dropped.
+//! - **VALUE-MEMORY-3 (returned).** If the value of an expression is not part of such a row,
+//!   nothing stays charged after the evaluation: the value is used at once, or its new owner
+//!   charges for it.
 //!
 //! Rejected: a charge inside of each large value. It would make every value larger.
 
@@ -25,8 +27,8 @@ use crate::errors::Result;
 
 /// Smaller values are not charged: those of all workers fit into the fixed memory of the process.
 pub(crate) const LARGE: usize = 64 << 10;
-/// How often a value of a row exists until the row was passed on or written: as a value, as a
-/// stored value or in the client's packet, and in an encoded row.
+/// How many copies of a row's value may exist until the row was passed on or written: as a value,
+/// as a stored value or in the client's packet, and in an encoded row.
 const COPIES: usize = 3;
 
 /// The bytes of a value on the heap.
@@ -103,7 +105,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// As [`Context::hold`], for nothing if `more` is little.
+    /// As [`Context::hold`], but charges nothing if `more` is small.
     #[inline]
     pub(crate) fn hold_if_large(&self, more: usize) -> Result<()> {
         if more < LARGE { Ok(()) } else { self.hold(more) }

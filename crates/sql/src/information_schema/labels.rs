@@ -1,4 +1,5 @@
-//! Readable names of key spaces and keys, for the tables that show the storage.
+//! Converts key spaces and keys to readable names, for status reports and for the tables of
+//! information_schema that describe the storage.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

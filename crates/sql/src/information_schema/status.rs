@@ -1,9 +1,10 @@
 //! SHOW ENGINE STATUS: a page for finding the cause of a problem.
 //!
 //! The page of the tiered engine begins with a summary: how far the engine's background work is
-//! behind, and which waits occur. Then follow the tables, the commit pipeline by its stages, and
-//! all other counters except those of the memory engine. The page of the memory engine has its
-//! tables, the readers for which the engine keeps old versions, and its counters.
+//! behind, and which waits occur. After the summary come the tables, the counters of the commit
+//! pipeline, all other counters except those of the memory engine, and the space of the tables. The
+//! page of the memory engine has its tables, the readers for which the engine keeps old versions,
+//! and its counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

@@ -5,9 +5,9 @@
 //!
 //! # Guarantees
 //!
-//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown only to users who may
+//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown only to users with
 //!   SELECT on the table, because the key consists of values of the table. These users also see the
-//!   figures.
+//!   figures of the table.
 //! - **SIGHT-2.** A user with PROCESS sees the figures of all key spaces. Where SIGHT-1 or SIGHT-3
 //!   hides a key, NULL takes its place. The HTML page draws key ranges, so it leaves out the key
 //!   spaces whose keys are hidden.

@@ -1,18 +1,20 @@
-//! The depth of a statement's syntax trees, and the choice of a stack on which they are processed.
+//! Determines the depth of a statement's syntax trees, and chooses a stack that is large enough to
+//! process them.
 //!
 //! The parser limits its recursive rules, but reads chains of operators in loops: `1 + 1 + 1 ...`
 //! becomes a tree as deep as the chain is long. All code that processes a tree recurses, even the
-//! code that frees it, so a deep tree needs a large stack. The depth is determined twice:
+//! code that frees it, so a deep tree needs a large stack. This module determines the depth twice:
 //!
 //! - Before parsing, a scan of the tokens gives an upper bound of the depth. The bound decides on
 //!   which stack the statement is parsed.
-//! - After parsing, a visitor measures the tree. A statement that is kept, such as a prepared one,
-//!   records this depth, which is at most the bound.
+//! - After parsing, a visitor measures the tree, including levels that binding will add. A
+//!   statement that is kept, such as a prepared one, records this depth.
 //!
-//! The bound is computed from signs and keywords, because each operator of the tree begins with
-//! one. The operators above a leaf of the tree are in the leaf's pair of brackets, or in pairs
-//! around that pair. No comma is between these operators and the leaf. So each pair of brackets is
-//! divided into parts at its commas, and the bound is computed from the inside out:
+//! The bound counts signs, such as `+`, and keywords, because each operator of the tree begins with
+//! one. An operator above a leaf of the tree is in the leaf's pair of brackets, or in a pair around
+//! that pair. No comma of the operator's pair is between the operator and the leaf. So the scan
+//! divides each pair of brackets into parts at its commas, and computes the bound from the inside
+//! out:
 //!
 //! - The bound of a part is the number of its signs and keywords, plus the largest bound of the
 //!   pairs within the part.

@@ -1,10 +1,10 @@
 //! `sqlparser`'s MySQL dialect, with the operator precedences of MySQL's grammar.
 //!
-//! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and
-//! REGEXP, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. `sqlparser`'s own MySQL
-//! dialect has other precedences for `^`, shifts, XOR, `&&` and LIKE, and reads everything after
-//! DIV as one expression. With that dialect, statements would silently compute other results than
-//! in MySQL.
+//! From the loosest to the tightest: `:=`; OR; XOR; AND; NOT; comparisons and IS; BETWEEN, IN, LIKE
+//! and REGEXP; `|`; `&`; shifts; `+ -`; `* / % DIV MOD`; `^`; unary `- ~`; `!`. `sqlparser`'s own
+//! MySQL dialect has other precedences for `^`, shifts, XOR, `&&` and LIKE, and reads everything
+//! after DIV as one expression. With that dialect, statements would silently compute other results
+//! than in MySQL.
 
 use std::any::TypeId;
 

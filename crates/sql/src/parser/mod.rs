@@ -2,10 +2,13 @@
 //! comes first, for statements that `sqlparser` cannot parse or parses wrongly.
 //!
 //! The module `text` splits the received text into statements, and each statement into tokens. The
-//! recogniser parses SET, PREPARE, SHOW, and statements about transactions and users, and it names
-//! unsupported statements in their errors. For any other statement, the recogniser corrects tokens
-//! that `sqlparser` would misread (hints, `LOCK IN SHARE MODE`) and numbers the parameters. Then
-//! `sqlparser` parses the statement. The module `dialect` has MySQL's precedences.
+//! recogniser numbers a statement's parameters and looks at its first words. An unsupported
+//! statement fails with an error that names it. SET, PREPARE, SHOW, ALTER, and statements about
+//! transactions and users remain tokens, which the session parses when it runs the statement.
+//!
+//! In any other statement, the recogniser corrects tokens that `sqlparser` would misread (hints,
+//! `LOCK IN SHARE MODE`), and `sqlparser` parses the statement with the operator precedences in the
+//! module `dialect`.
 
 mod depth;
 mod dialect;

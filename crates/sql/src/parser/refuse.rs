@@ -1,5 +1,5 @@
-//! Refuses constructs that the parser accepts but Spillway does not implement. The error names the
-//! construct, so no construct is silently ignored.
+//! Refuses constructs that the parser accepts but Spillway does not implement, so that none is
+//! silently ignored. The error names the construct.
 
 use std::ops::ControlFlow;
 

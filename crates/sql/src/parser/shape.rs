@@ -1,4 +1,5 @@
-//! The shape of a statement: its text without the literals that a parameter could replace.
+//! The shape of a statement: its text without the literals that a parameter could replace, and the
+//! kinds of these literals.
 //!
 //! Statements of one shape share one plan, so a client that sends text pays for parsing and
 //! planning once. The shape is computed in one pass over the bytes, without a syntax tree. The pass
@@ -26,8 +27,8 @@ const VALUES_MAX: usize = 4096;
 /// The shape of a statement. Its buffers are reused.
 #[derive(Default, Debug)]
 pub(crate) struct Shape {
-    /// The text with `?` in place of each extracted literal, and after it the kinds of these
-    /// literals, by which statements differ, too.
+    /// The text with `?` in place of each extracted literal, followed by the kinds of these
+    /// literals.
     key: String,
     text_len: usize,
     /// The extracted literals. If there are several rows, only those of the first.

@@ -1,11 +1,10 @@
-//! The access to a table's rows: a full scan, or the index that narrows them most.
+//! The access to a table's rows: a full scan, or the most selective index.
 //!
-//! The ranges of keys that an access reads may be wider than the conditions from which they come,
-//! but never narrower. So the executor also checks these conditions on the rows, except where the
-//! ranges match the conditions exactly. The planner marks the conditions that may be left out then:
-//! those from which the access's values come ([`answered`]). Once the values are known, the
-//! executor finds out whether the ranges are exact (`Spans::exact`). They can be exact only if all
-//! values, apart from NULL, are integers.
+//! An access derives ranges of keys from conditions. The ranges may contain more rows than satisfy
+//! the conditions, but never fewer. So the executor also checks the conditions on the rows, unless
+//! the ranges are exact. The planner marks the conditions that exact ranges imply ([`answered`]).
+//! Once the values in these conditions are known, the executor determines whether the ranges are
+//! exact (`Spans::exact`). Ranges can be exact only if all values are integers or NULL.
 
 use std::sync::Arc;
 
@@ -161,7 +160,7 @@ impl Access {
     }
 }
 
-/// Whether an expression can be evaluated once the slots are filled that `known` accepts.
+/// Whether an expression can be evaluated once the slots that `known` accepts are filled.
 pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {
@@ -173,7 +172,7 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
     all
 }
 
-/// A column of an index, for which conditions are sought that restrict it.
+/// A column of an index, for finding the conditions that restrict the column.
 struct SoughtColumn<'t> {
     column: &'t ColumnDef,
     slot: usize,

@@ -1,5 +1,5 @@
-//! Finds the columns that a statement reads. A transaction may move its snapshot forward past
-//! changes of rows that it has read, if none of these columns changed (`txn/transaction/refresh`,
+//! Finds the columns that a statement reads. If a row that a transaction has read changes only in
+//! other columns, the transaction may still move its snapshot forward (`txn/transaction/refresh`,
 //! REFRESH-3).
 
 use spillway::ColumnsRead;

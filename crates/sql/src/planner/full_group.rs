@@ -1,10 +1,11 @@
 //! ONLY_FULL_GROUP_BY: a grouped query may name, outside of aggregates, only columns that have one
 //! value in each group.
 //!
-//! A column has one value in each group if the query groups by it, if it equals a constant, or if
-//! it equals another column that has one value in each group. All columns of a table have one value
-//! in each group if this is true of the columns of its primary key, or of a unique key without
-//! NULL. If a subquery names columns of the grouped query, these are checked in the same way.
+//! A column has one value in each group if the query groups by it, or if a condition makes it equal
+//! to a constant or to another column that has one value in each group. If the columns of a table's
+//! primary key, or of a unique key without NULL, have one value in each group, all columns of the
+//! table have one. If a subquery names columns of the grouped query, the same check applies to
+//! these columns.
 
 use std::collections::HashSet;
 

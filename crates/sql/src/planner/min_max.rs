@@ -1,4 +1,5 @@
-//! Finds MIN and MAX at the ends of an index instead of reading all rows.
+//! Plans to read MIN and MAX at the ends of indexes, and not all rows (`executor/min_max` reads
+//! them).
 
 use spillway_types::ColumnType;
 use spillway_types::key;

@@ -1,11 +1,12 @@
 //! Plans conditions, projections and totals that run over stored rows (`executor/pushdown` runs
 //! them).
 //!
-//! A condition that compares one column of a stored table with values that are the same for all
-//! rows becomes a [`Test`], which reads the column in place and copies nothing. A query of one
-//! table that returns unchanged columns, or totals of columns, runs over stored rows from end to
-//! end: a row goes from storage to the client's packet without being decoded into values. In other
-//! queries the tests filter rows, and the general executor processes the rows that pass.
+//! A condition that compares columns of one stored table with constants or parameters becomes a
+//! [`Test`], which reads the columns in place and copies nothing. If all conditions of a query of
+//! one table become tests, and the query returns unchanged columns or totals of columns, it runs
+//! entirely over stored rows: a row goes from storage to the client's packet without being decoded
+//! into values. In other queries the tests filter rows, and the general executor processes the rows
+//! that pass.
 
 use spillway_types::ColumnType;
 

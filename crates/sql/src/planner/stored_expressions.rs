@@ -1,15 +1,15 @@
 //! Checks the expressions that a table's definition keeps: DEFAULT and CHECK.
 //!
-//! Every statement that writes a row evaluates these expressions. Nothing checks at that time
-//! whether the user may read the objects that they name, so they may read only the row and the
-//! results of functions.
+//! Every statement that writes a row evaluates these expressions. At that time, no check covers the
+//! user's privileges on objects that an expression names. So an expression may read only the row,
+//! and may call functions.
 //!
 //! # Guarantees
 //!
 //! - **KEPT-1.** A statement that defines a DEFAULT or CHECK fails if the expression contains a
 //!   query, a variable, a parameter, or a function that MySQL refuses there.
 //! - **KEPT-2.** If the stored catalog has an expression that KEPT-1 forbids, the expression is
-//!   never evaluated: a statement that needs its value fails with the same error. If it is a
+//!   never evaluated: a statement that needs its value fails with the same error. With such a
 //!   DEFAULT, rows can still be read, changed, deleted, and inserted with an explicit value for the
 //!   column. `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` repair the definition.
 

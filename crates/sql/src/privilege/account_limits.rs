@@ -1,29 +1,29 @@
-//! What accounts have used of their resource limits, and which accounts are blocked after failed
-//! logins.
+//! Counts how much of its resource limits each account has used, and records which accounts are
+//! blocked after failed logins.
 //!
-//! The counts and the blocks are in memory only, as in MySQL: a restart resets them. Times are
-//! those of the instance's clock.
+//! The counts and the blocks are in memory only, as in MySQL: a restart resets them. Times come
+//! from the instance's clock.
 //!
 //! # Guarantees
 //!
-//! - **QUOTA-1 (an hour).** An account's limits for statements, changes and connections in an hour
-//!   apply to all of its sessions together. A statement or connection past a limit fails with 1226,
-//!   and the statement does nothing. An account's hour begins with the first statement or
-//!   connection that is counted. When the hour is over, all of its counts are reset.
+//! - **QUOTA-1 (an hour).** An account's hourly limits on statements, changes and connections apply
+//!   to all of its sessions together. A statement or connection beyond a limit fails with 1226, and
+//!   the statement does nothing. An account's hour begins with the first statement or connection
+//!   that is counted. When the hour is over, all hourly counts of the account are reset.
 //! - **QUOTA-2 (at once).** An account has no more connections at once than its own
 //!   MAX_USER_CONNECTIONS (error 1226). If MAX_USER_CONNECTIONS is zero, `max_user_connections`
 //!   applies (error 1203); if that is zero, too, the connections are not limited. Connections that
 //!   were open before a limit was set are counted.
-//! - **QUOTA-3 (reset).** FLUSH USER_RESOURCES resets the counts of the hour of all accounts. A
-//!   statement that sets a limit of an account resets the counts of that account. New limits apply
-//!   to statements of running sessions, too.
+//! - **QUOTA-3 (reset).** FLUSH USER_RESOURCES resets the hourly counts of all accounts. A
+//!   statement that sets a limit of an account resets the hourly counts of that account. New limits
+//!   also apply to later statements of sessions that are already open.
 //! - **LOCKOUT-1 (failures in a row).** An account with FAILED_LOGIN_ATTEMPTS n and a
 //!   PASSWORD_LOCK_TIME is blocked after n wrong passwords in a row. The login with the n-th wrong
 //!   password fails with 3955, and so does every later login, even with the right password. A right
 //!   password before the n-th wrong one resets the count.
-//! - **LOCKOUT-2 (end of the block).** The block ends after PASSWORD_LOCK_TIME days, by ACCOUNT
-//!   UNLOCK, by setting either option, by FLUSH PRIVILEGES and by a restart. A block does not
-//!   affect other accounts.
+//! - **LOCKOUT-2 (end of the block).** The block ends after PASSWORD_LOCK_TIME days. ACCOUNT
+//!   UNLOCK, a statement that sets either option, FLUSH PRIVILEGES and a restart end it earlier. A
+//!   block does not affect other accounts.
 //! - **LOCKOUT-3 (a dropped account).** An account does not inherit the counts of a dropped account
 //!   of the same name: counts are kept by the account's number.
 

@@ -3,14 +3,16 @@
 //! # Guarantees
 //!
 //! - **ACCOUNT-1 (system accounts).** Only an account that holds SYSTEM_USER may alter or drop an
-//!   account that holds SYSTEM_USER, grant to it, revoke from it, or kill its sessions. CREATE USER
-//!   alone is not enough for that. `root` holds SYSTEM_USER.
-//! - **ACCOUNT-2 (the last one).** No statement removes the last account that holds SYSTEM_USER,
-//!   CREATE USER and GRANT OPTION on everything, or takes one of these privileges from it.
-//! - **ACCOUNT-3 (the owner).** A process that opens a data folder itself has the rights of the
-//!   files' owner, and may do everything, regardless of the accounts.
+//!   account that holds SYSTEM_USER, grant to it, revoke from it, or kill its sessions. The
+//!   privilege CREATE USER alone is not enough for that. `root` holds SYSTEM_USER.
+//! - **ACCOUNT-2 (the last one).** No statement drops the last account that holds SYSTEM_USER,
+//!   CREATE USER and GRANT OPTION on everything, and none revokes one of these privileges from that
+//!   account.
+//! - **ACCOUNT-3 (the owner).** A process that opens a data folder itself acts with the rights of
+//!   the files' owner. It may do everything, whatever the accounts in the catalog may do.
 //! - **ACCOUNT-4 (one account, one life).** A session belongs to the account with which it began.
-//!   If another account of the same name is created later, the session has none of its rights.
+//!   If another account of the same name is created later, the session has none of the later
+//!   account's rights.
 //! - **ACCOUNT-5 (keys).** Two accounts never have the same key in the catalog, whatever characters
 //!   their names contain.
 

@@ -1,8 +1,9 @@
 //! Rights: their list, the accounts that hold them, and how they are granted and revoked.
 //!
-//! A user holds rights everywhere (`*`) or in databases, whose names may be patterns of LIKE, as in
-//! MySQL. `ALL` stands for every right of its scope, including rights that later versions add. If
-//! one right is revoked from a user with `ALL`, a list of all other rights replaces `ALL`.
+//! A user holds rights everywhere (`*`) or in databases. As in MySQL, a grant may name the
+//! databases by a pattern of LIKE. `ALL` stands for every right of its scope, including rights that
+//! later versions add. If one right is revoked from a user with `ALL`, a list of all other rights
+//! replaces `ALL`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -1,10 +1,10 @@
 //! The privileges that a statement needs, collected where its names are resolved.
 //!
-//! The binder resolves every table name once, to a table of the catalog, and checks there whether
-//! the user may use the table ([`Needs::ask`]).
+//! The binder resolves every table name exactly once. At that point it also checks whether the user
+//! may use the table ([`Needs::ask`]).
 //!
-//! Rejected: a separate check on the syntax tree, which would be simpler. It would have to resolve
-//! aliases, common table expressions and quoted names a second time. If the two resolutions
+//! Rejected: a separate check on the syntax tree. Such a check would be simpler, but would have to
+//! resolve aliases, common table expressions and quoted names a second time. If the two resolutions
 //! differed, a statement could do what its user may not do.
 //!
 //! # Guarantees
@@ -13,7 +13,7 @@
 //!   before the table is looked up in the catalog. So an error reveals nothing about a table that
 //!   the user may not use, not even whether the table exists.
 //! - **NEED-2.** A plan keeps the list of the privileges that it needs. Each run of the plan checks
-//!   them again, for the user who runs it.
+//!   these privileges again, for the user who runs the plan.
 //! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change of one table needs
 //!   the right to change that table. It also needs SELECT on the table if it reads any column of an
 //!   existing row: in a condition, in ORDER BY, in a value, or after ON DUPLICATE KEY UPDATE.
@@ -23,8 +23,8 @@
 //! - **NEED-5.** A statement takes metadata locks on the tables in the list of its needs, each in
 //!   the mode that follows from the need.
 //! - **NEED-6.** An error or warning of a statement quotes values of rows, or keys, only to users
-//!   who have SELECT on all of the statement's tables. Other users get the message without them, as
-//!   in PostgreSQL, even if the value is one that they have given themselves.
+//!   who have SELECT on all of the statement's tables. Other users get the message without these
+//!   values, as in PostgreSQL, even if they have supplied the value themselves.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
@@ -34,7 +34,7 @@ use crate::errors::{Result, SqlError};
 /// The database and the name of a table.
 pub(crate) type TablePath = (String, String);
 
-/// So few needs are searched one by one.
+/// Up to this number, needs are searched one by one.
 const FEW: usize = 16;
 
 /// A locking read needs one of these privileges.

@@ -5,11 +5,12 @@
 //! BACKUP_ADMIN or SUPER; SELECT on all tables is not enough. The backup belongs to no transaction:
 //! an open transaction of the session continues, and its uncommitted changes are not in the backup.
 //!
-//! The folder is private: its lock refuses a folder that others can read or write (PRIVATE-2), so
-//! nobody else can put a file or a link in the place of one that the backup writes. So files are
-//! created without O_EXCL, and a backup overwrites what an unfinished one has left. Folders above
-//! it may belong to others. Somebody who may rename these can exchange them after the path was
-//! checked; then the backup is written to a private folder elsewhere, or refused.
+//! The backup folder is private: locking it fails if other users can read or write it (PRIVATE-2).
+//! So nobody else can put a file or a link in the place of a file that the backup writes. Creating
+//! files without O_EXCL is therefore safe, and a backup can overwrite the files that an unfinished
+//! backup has left. The folders above the backup folder may belong to other users. A user who may
+//! rename these folders can exchange them after the path was checked. The backup is then written to
+//! a private folder elsewhere, or refused.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Runs the steps of online index builds (`ddl/online`), in the session of the CREATE INDEX or
-//! ALTER TABLE statement. After a crash or a shutdown, a thread that starts when the database is
-//! opened resumes the build.
+//! ALTER TABLE statement. After a crash or a shutdown, the next opening of the database starts a
+//! thread that resumes the build.
 //!
 //! From its beginning to its end, a build holds an exclusive lock on the table's definition, so
-//! that no other statement changes it. This lock does not keep others from the rows; the build
-//! locks the table itself exclusively only for moments.
+//! that no other statement changes the definition. Other sessions can still read and change rows.
+//! The build locks the table itself exclusively only for moments.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -1,12 +1,12 @@
 //! A cache of the catalog in each thread that runs statements.
 //!
-//! Every statement needs the catalog for as long as it runs. To count a reference to the catalog,
-//! and to drop it, would cost two writes to shared memory. So a thread keeps the catalog that it
-//! used last and lends it to one statement after another. Before each statement the thread only
-//! checks whether the catalog's version is still the newest.
+//! Every statement needs the catalog for as long as it runs. Taking and dropping a counted
+//! reference to the catalog would cost two writes to shared memory. So a thread keeps the catalog
+//! that it used last and lends it to one statement after another. Before each statement the thread
+//! only checks whether the catalog's version is still the newest.
 //!
-//! The cache belongs to the thread and not to the session. A sleeping session would keep an old
-//! catalog in memory, and there are many more sessions than threads.
+//! The cache belongs to the thread and not to the session. A cache in each session would keep an
+//! old catalog in memory while the session sleeps, and there are many more sessions than threads.
 
 use std::cell::Cell;
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! Counters of tables: AUTO_INCREMENT numbers, and numbers of rows without a primary key.
+//! Counters of tables: AUTO_INCREMENT numbers, and the hidden row numbers of tables without a
+//! primary key.
 //!
 //! Counters are in memory. A restart must not give the same AUTO_INCREMENT number again, even if
 //! the row with that number was deleted. So for each table the catalog keeps a bound above all

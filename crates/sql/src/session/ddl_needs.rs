@@ -5,9 +5,9 @@
 //! this module collects their needs before the statement does anything.
 //!
 //! `parser::path` makes the paths for this check and for the change itself, from the same name and
-//! the same current database, so the check and the change mean the same table. Privileges are held
-//! on databases, and a database cannot be renamed, so the checked privilege still covers the table
-//! when the change runs.
+//! the same current database, so the check and the change refer to the same table. Privileges are
+//! held on databases, and a database cannot be renamed, so the checked privilege still covers the
+//! table when the change runs.
 
 use std::collections::HashSet;
 

@@ -4,8 +4,8 @@
 //! value, in the row, and in the encoded row. The budget is charged for the whole command, which
 //! covers the first copy.
 //!
-//! - **LARGE-1**: the other copies of values of [`LARGE`] bytes or more are charged to the budget
-//!   while the statement runs. A statement whose copies do not fit fails with 1041 before it
+//! - **LARGE-1**: during a statement, the budget is charged for the other three copies of values of
+//!   [`LARGE`] bytes or more. A statement whose copies do not fit fails with 1041 before it
 //!   changes anything.
 //! - **LARGE-2**: a session does not keep such a value from one statement to the next.
 

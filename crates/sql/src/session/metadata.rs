@@ -4,8 +4,8 @@
 //! definition holds an exclusive lock. LOCK TABLES ... WRITE holds an exclusive lock, too: other
 //! sessions cannot use the table at all. LOCK TABLES ... READ holds a lock with which other
 //! sessions can read rows of the table, but not change them. The lock of a database is a lock on
-//! its name alone: changes of the database's tables hold it in shared mode, and DROP DATABASE holds
-//! it exclusively.
+//! its name alone: a change of a table's definition holds the lock of the table's database in
+//! shared mode, and DROP DATABASE holds it exclusively.
 //!
 //! A statement takes its locks in the order of their names, and the lock of a database before those
 //! of its tables. While a session waits for an exclusive lock, sessions that arrive later queue
@@ -13,16 +13,18 @@
 //!
 //! - Background work that waits for an exclusive lock makes later sessions queue only for a moment
 //!   at a time.
-//! - A session that already has the table's lock in a shared mode, and needs another shared mode,
-//!   does not queue behind a session that waits for the exclusive lock. That session waits for this
-//!   one, so the two would wait for each other.
+//! - A session that holds the table's lock in one shared mode, and needs another shared mode, does
+//!   not queue behind a session that waits for the exclusive lock. Otherwise each of the two
+//!   sessions would wait for the other.
 //!
 //! Every statement takes shared locks. If a lock had one counter of its holders, statements on all
 //! cores would write the counter's cache line. So a lock has several counters (stripes), each in a
-//! cache line of its own, and each session uses one of them. A session that takes a shared lock
-//! first counts itself in its stripe, and then checks whether the table is closed. A session that
-//! closes the table first marks it as closed, and then reads the counts. So the first session sees
-//! the mark, or the second session sees the count, or both.
+//! cache line of its own, and each session uses one of them.
+//!
+//! A session that takes a shared lock first increments the counter of its stripe, and then checks
+//! whether the lock is marked as closed. A session that takes the exclusive lock first marks the
+//! lock as closed, and then reads the counters. So the sharing session sees the mark, or the
+//! exclusive session sees the count, or both.
 
 mod lock_context;
 
@@ -104,8 +106,8 @@ pub(super) struct MetadataLocks {
     budget: Budget,
 }
 
-/// A statement that takes more locks than this is charged for them, and removes those from the
-/// table of locks that nobody uses when it releases them.
+/// A statement that takes more locks than this is charged for them. When it releases them, it
+/// removes the unused ones from the table of locks.
 const MANY: usize = 64;
 /// The memory of a lock, with its name.
 const LOCK_BYTES: usize = size_of::<TableLock>() + 512;

@@ -4,12 +4,12 @@
 //! statement passes from [`Session::query`] through `run` (queries and changes), `ddl` (changes of
 //! the catalog) or `admin_statements` (SET, transactions, SHOW and the like).
 //!
-//! A session is composed of owners. Each holds the state of one concern: `transactions` (with
-//! `savepoints` and the metadata locks, `metadata/lock_context`), `security_context`,
-//! `diagnostics`, `prepared/statements`, `plan_cache`, `suspension` and `status_variables`. An
-//! owner has no access to the session. Three modules need several owners at once:
-//! `compiled/compiler`, `ddl` and `variable_setter`. The session lends them the owners that they
-//! need.
+//! A session consists of components, which this module calls owners. Each owner holds the state of
+//! one concern: `transactions` (with `savepoints` and the metadata locks, `metadata/lock_context`),
+//! `security_context`, `diagnostics`, `prepared/statements`, `plan_cache`, `suspension` and
+//! `status_variables`. An owner has no access to the session. Three modules need several owners at
+//! once: `compiled/compiler`, `ddl` and `variable_setter`. The session lends these modules the
+//! owners that they need.
 
 mod admin_statements;
 mod backup;

@@ -10,7 +10,8 @@
 //! - **POINT-READ-1.** The client's answer, and the session's state afterwards, are the same as on
 //!   the general path. Other sessions see no difference, either. The read uses the snapshot of the
 //!   session's transaction, or the one with which a transaction would begin. It holds the table's
-//!   metadata lock until the transaction ends, or, if none is open, until the row was sent.
+//!   metadata lock until the transaction ends, or, if no transaction is open, until the row is
+//!   sent.
 //! - **POINT-READ-2.** A point read does not wait for a device, a lock or a commit. If it would
 //!   have to wait, or if anything unexpected happens, errors included, the point read is abandoned
 //!   before it has sent or changed anything, and the statement takes the general path.

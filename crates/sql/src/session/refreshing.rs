@@ -1,12 +1,12 @@
 //! A thread that rewrites rows of earlier schema versions (`ddl/refresh`) when a table's rows may
-//! have many versions.
+//! have many schema versions.
 //!
 //! A change of columns can be instant as long as the rows have no more than [`LAYOUTS_MAX`]
-//! versions apart from the newest. Compactions write rows in the newest version as they merge them
-//! (`catalog/stored_rows`, STORED-ROW-7), but they do not report when the last row of a version has
-//! disappeared. So when a table has half of [`LAYOUTS_MAX`] earlier versions, a thread passes over
-//! the table, as OPTIMIZE TABLE does, and rewrites all rows that still have an earlier version.
-//! After that, the earlier versions do not count towards the limit.
+//! versions apart from the newest. A compaction converts the rows that it merges to the newest
+//! version (`catalog/stored_rows`, STORED-ROW-7), but does not report when the last row of a
+//! version has disappeared. So when a table has half of [`LAYOUTS_MAX`] earlier versions, the
+//! thread makes a pass over the table, as OPTIMIZE TABLE does. The pass rewrites all rows that
+//! still have an earlier version. After that, the earlier versions do not count towards the limit.
 //!
 //! # Guarantees
 //!
@@ -15,12 +15,12 @@
 //!   true even if the table's definition changed during the pass: each batch of rows is written
 //!   under the present definition, which cannot change before the batch is installed. The pass
 //!   records nothing if an ALTER TABLE copied the rows, or if the table was dropped.
-//! - **REWRITE-THREAD-2.** No session waits for a pass longer than for one transaction of the pass
-//!   (`ddl/pass`, TABLE-PASS-3). This includes a session that waits for the table's exclusive
+//! - **REWRITE-THREAD-2.** No session waits for a pass longer than one transaction of the pass
+//!   takes (`ddl/pass`, TABLE-PASS-3). This includes a session that waits for the table's exclusive
 //!   metadata lock, and the sessions that queue behind that session.
 //!   - The pass takes the table's metadata lock in shared mode for one transaction, and releases it
 //!     once the transaction is installed. So the pass does not hold the metadata lock while it
-//!     waits for the log, or sleeps because writers are slowed down.
+//!     waits for the log, or while the throttle makes it sleep.
 //!   - While the pass waits for the lock of a row, at most one second at a time, it keeps the
 //!     metadata lock.
 //!   - A transaction with an older snapshot may still fail with a conflict (1213) because the pass
@@ -115,7 +115,8 @@ impl Refreshing {
 }
 
 /// The pass that the thread is running. After a panic, the next change of a table starts another
-/// thread, for the remaining passes and for this one.
+/// thread for the remaining passes. The pass that panicked starts again at the next change of its
+/// own table or at the next opening.
 struct Running<'r> {
     refreshes: &'r RefreshPasses,
     table: u32,

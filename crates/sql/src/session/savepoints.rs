@@ -1,7 +1,7 @@
 //! The savepoints of a transaction, by their names.
 //!
 //! - **SAVEPOINT-1**: the memory of a transaction's savepoints is charged to the budget. A
-//!   savepoint that does not fit fails with 1041, and the others stay.
+//!   savepoint that does not fit fails with 1041, and the transaction keeps its other savepoints.
 //! - **SAVEPOINT-2**: setting, finding and releasing a savepoint takes O(log n) steps for n
 //!   savepoints.
 

@@ -1,4 +1,5 @@
-//! SET. It parses, evaluates and checks every part before any part takes effect.
+//! Runs SET. The session parses, evaluates and checks every part of the statement before any part
+//! takes effect.
 
 use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;

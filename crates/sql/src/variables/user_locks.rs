@@ -1,4 +1,4 @@
-//! Named locks: the locks of GET_LOCK, which sessions take by a name that they agreed on.
+//! Named locks. Sessions take them with GET_LOCK, by a name of their choice.
 //!
 //! A lock has one holder, which may take it several times, and a queue of waiters in the order of
 //! their arrival. The holder's last release passes the lock to the first waiter, so no other

@@ -3,8 +3,9 @@
 //! - **UVAR-1**: the memory of a session's variables is charged to the budget. An assignment that
 //!   does not fit fails with 1041, and the variable keeps its value.
 //! - **UVAR-2**: when a statement starts over, its expressions see the values that the variables
-//!   had before its first start. A statement starts over after it was suspended, after a conflict,
-//!   and when a row got another key (NEWEST-6).
+//!   had before its first start. A statement starts over after a suspension, after a conflict, and
+//!   when another transaction may have given another key to a row that the statement has to lock
+//!   (NEWEST-6).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,5 +1,6 @@
 //! Tests that a statement nested to any depth runs or fails with an error, and that its session
-//! continues (DEPTH-1 to DEPTH-3). The commit determines which of many similar statements run.
+//! continues (DEPTH-1 to DEPTH-3). The hash of the checked-out commit determines which of many
+//! similar statements the tests run.
 
 use crate::common::chosen::{commit_seed, rounds, some_of};
 use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};

@@ -1,5 +1,5 @@
-//! Tests of tables in both engines: crashes during ALTER TABLE ... ENGINE, and some of this
-//! binary's other tests again, with their tables in another engine.
+//! Tests of tables in both engines. Some tests crash the machine during ALTER TABLE ... ENGINE.
+//! Others run tests of this binary again, with the tables in another engine.
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Statements that name thousands of tables: their time grows no faster than their names, or the
-//! test would run for minutes.
+//! Tests statements that name thousands of tables. Their run time must grow no faster than the
+//! number of names: otherwise the test would run for minutes.
 
 use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};

@@ -1,5 +1,6 @@
-//! Tests DELETE of a range of rows: it has the same result as a DELETE of the same rows one by one,
-//! and other transactions that change rows of the range meanwhile are handled correctly.
+//! Tests DELETE of a range of rows. It must have the same result as a DELETE of the same rows one
+//! by one. If another transaction changes a row of the range meanwhile, the first committer wins.
+//! Rows that another transaction inserts meanwhile stay.
 
 use crate::common::{code, in_memory, run};
 use spillway_base::rng::Rng;

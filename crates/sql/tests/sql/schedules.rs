@@ -7,14 +7,14 @@
 //! `u` with a unique index have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0).
 //!
 //! A step is the name of a client and its statement. A client's first step begins a transaction;
-//! only the client `c` commits each statement by itself. If a step waits for a row, the other
-//! clients continue, and the next step of the waiting client follows when the step has ended.
+//! only the client `c` runs in autocommit mode. If a step waits for a row, the other clients
+//! continue. The next step of the waiting client begins when the waiting step has ended.
 //!
 //! Below a step, `all= ` states the client's result at all levels, or `LEVEL= ` the result at one
 //! level. The result is the rows, `none` for no rows, `ok` with the number of affected rows, or
-//! `error` with the number, after `waits, then` if the step waited. `innodb= ` and `innodb.LEVEL= `
-//! state InnoDB's result if it differs. `tests/differential/isolation.py` plays the same files on
-//! both servers and writes these lines.
+//! `error` with the number. It begins with `waits, then` if the step waited. `innodb= ` and
+//! `innodb.LEVEL= ` state InnoDB's result if it differs. `tests/differential/isolation.py` with
+//! `--rewrite` plays the same files on Spillway and on MariaDB, and writes these lines.
 
 use std::collections::HashMap;
 use std::sync::mpsc;

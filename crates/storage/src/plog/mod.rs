@@ -11,14 +11,14 @@
 //! - **PLOG-2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
 //!   frame appended before is read back after any crash.
 //! - **PLOG-3 (torn tail).** After a crash, a prefix of the frames appended since the last
-//!   successful sync is read back, possibly none. The loss of the other frames is normal, not an
-//!   error. Frames that an opening has read back stay: the opening makes them durable before it
-//!   ends, even if they were only in the system's cache.
+//!   successful sync is read back, possibly an empty one. The loss of the other frames is normal,
+//!   not an error. Frames that an opening has read back stay: the opening makes them durable before
+//!   it ends, even if they were only in the system's cache.
 //! - **PLOG-4 (corruption).** If a frame that PLOG-2 covers cannot be read back, and anything
 //!   proves that the frame was durable, the opening reports
-//!   [`spillway_base::ErrorKind::Corruption`] with file and offset. It never skips the frame. A
-//!   later frame can be such a proof, and so can a later segment with frames, and a later opening,
-//!   which noted where it found the end of the log.
+//!   [`spillway_base::ErrorKind::Corruption`] with file and offset. It never skips the frame. Such
+//!   a proof is a later frame, a later segment with frames, or the end of the log that a later
+//!   opening found and noted.
 //!
 //!   A damaged header of a segment is reported in the same way, and so is a missing segment between
 //!   two others. For the last durable frames of a log that was not opened again there is no proof,
@@ -33,9 +33,9 @@
 //! - **PLOG-7 (failure).** After a failed write or sync, for whatever reason, every later append
 //!   and sync fails with the same cause (decision 006). A failed sync is never retried.
 //! - **PLOG-8 (kept segments).** Released segments leave the log in order. A segment that is to be
-//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. If a crash undoes the
-//!   release of a segment, it also undoes the release of all later ones. New segments have larger
-//!   numbers than all kept ones of their lane.
+//!   kept leaves the log with its content unchanged, and gets another name, for [`KeptSegments`].
+//!   If a crash undoes the release of a segment, it also undoes the release of all later ones. New
+//!   segments have larger numbers than all kept ones of their lane.
 //!
 //! The implementation in files is [`FilePlog`]; `segment` describes the format.
 

@@ -14,8 +14,8 @@
 //! `claimed` is larger, the thread removes its claim and the reservation fails. An append first
 //! stores the new, smaller `piece`, and then removes its claim from `claimed`. So a reservation
 //! that does not see the append's claim any more sees the smaller `piece`. A reservation that still
-//! sees the claim counts the bytes that the append has used. In both cases the reservation succeeds
-//! only if its room is left after all other claims are used.
+//! sees the claim gets a total that covers the bytes that the append uses. In both cases, a
+//! successful reservation leaves enough room for all other claims.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 

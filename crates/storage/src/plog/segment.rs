@@ -9,7 +9,7 @@
 //! ```text
 //! header, 4096 bytes
 //!   0  magic        8   "SPLWPLOG"
-//!   8  format       u32 4
+//!   8  format       u32 5
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
 //!  24  generation   u64 the number of the opening that wrote this segment (PLOG-5)

@@ -24,25 +24,25 @@
 //! - **IO-QUEUE-6.** A file stays open while an operation on it is in flight. Dropping a queue
 //!   waits for the operations in flight: afterwards each has completed or failed, without a report,
 //!   and no buffer is accessed any more.
-//! - **IO-QUEUE-7.** A queue that bypasses the cache ([`Cache::Bypass`]), a queue that does not,
-//!   and the file itself return and store the same bytes, once the queue has returned its writes;
-//!   all three may be used for one file.
-//! - **IO-QUEUE-8.** A process that has ended may leave operations of its queues in flight. None of
-//!   them is executed once another process holds the folder's lock ([`crate::Disk::lock`]): the
-//!   disk makes the other process wait for the lock until they have ended. Of each write that was
-//!   in flight, any set of sectors is written, as in IO-QUEUE-2. If a process drops a folder's lock
-//!   before it drops a queue that wrote into the folder, the lock becomes free when that queue is
-//!   dropped.
+//! - **IO-QUEUE-7.** One file may be used through a queue that bypasses the cache
+//!   ([`Cache::Bypass`]), through a queue that does not, and directly. All three read the same
+//!   bytes: a write through a queue is visible to the others once the queue has returned it.
+//! - **IO-QUEUE-8.** A process that has ended may leave operations of its queues in flight. The
+//!   disk executes none of these operations once another process holds the folder's lock
+//!   ([`crate::Disk::lock`]): it makes the other process wait for the lock until the operations
+//!   have ended. Of each write that was in flight, any set of sectors is written, as in IO-QUEUE-2.
+//!   If a process drops a folder's lock before it drops a queue that wrote into the folder, the
+//!   lock becomes free when that queue is dropped.
 //! - **IO-QUEUE-9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it
-//!   knows of one. A caller receives all operations if it calls `try_wait` until that returns none,
-//!   after each submission and whenever the queue's descriptor ([`IoQueue::descriptor`]) becomes
-//!   readable.
+//!   knows of one. To receive all operations, a caller calls `try_wait` until it returns none. The
+//!   caller does this after each submission, and whenever the queue's descriptor
+//!   ([`IoQueue::descriptor`]) becomes readable.
 //! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back operations, until
 //!   [`IoQueue::submit`] or [`IoQueue::wait`] is called. If the system has executed only a part of
 //!   an operation, the queue may hold back the rest in the same way. The caller of such a queue
 //!   must call one of the two. Once `submit` has returned `true`, nothing is held back.
 //!
-//! The caller's part, of which each violation panics:
+//! The caller's obligations, whose violation causes a panic:
 //!
 //! - Files belong to the queue's disk.
 //! - No operation is empty.
@@ -55,8 +55,8 @@
 //!
 //! # Through the page cache, and past it
 //!
-//! Through the page cache ([`Cache::Through`]), each transfer costs a copy, and bytes that were
-//! written are there for readers. The queue makes the system begin to write them to the device at
+//! Through the page cache ([`Cache::Through`]), each transfer costs a copy, and readers find
+//! written bytes in the cache. The queue makes the system begin to write them to the device at
 //! once, so a later sync finds little to wait for.
 //!
 //! [`Cache::Bypass`] transfers directly between the device and the buffer (`O_DIRECT`). The rest of

@@ -1,7 +1,7 @@
 //! The early writeback of writes that went through the page cache.
 //!
-//! Without it, a sync would find all that a compaction has written, and the device would do nothing
-//! else for that long: a commit's sync would wait for it.
+//! Without it, all writes of a compaction would wait in the page cache for the compaction's sync.
+//! The sync would then occupy the device for long, and the sync of a commit would wait for it.
 #![allow(unsafe_code)] // A leaf: a system call that takes no memory.
 
 use std::fs;

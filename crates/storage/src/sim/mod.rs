@@ -18,15 +18,16 @@
 //!   `write_and_sync` is two operations, and makes only its own bytes durable.
 //! - **Failed sync.** A seeded choice of the file's unsynced sectors reaches the platter. As on
 //!   Linux, all unsynced sectors count as synced from then on: a later sync that succeeds does not
-//!   bring the other sectors to the platter. Of the pages with unsynced sectors, a seeded choice
-//!   leaves the cache. A later read returns such a page as it is on the platter, and the other
+//!   bring the other sectors to the platter. The cache drops a seeded choice of the pages with
+//!   unsynced sectors. A later read returns a dropped page as it is on the platter, and the other
 //!   pages as they were written. Only the call whose sync failed reports the failure, even if other
 //!   threads wrote the lost bytes. Later syncs of the file succeed (DISK-5).
 //! - **Lying sync.** While syncs are disturbed ([`SimDisk::disturb_syncs`]), a sync can report
 //!   success although only a seeded choice of the file's unsynced sectors reaches the platter, or
-//!   none of a folder's names does. Of a disk that breaks DISK-2 in this way, a crash may lose what
-//!   was synced. Either the other sectors are still unsynced, and a later honest sync brings them
-//!   to the platter, or the sync has the effects of a failed sync, stale pages included.
+//!   none of a folder's names does. Such a disk breaks DISK-2: a crash may lose synced bytes. The
+//!   test chooses what becomes of the other sectors ([`SyncFault`]). Either they are still
+//!   unsynced, and a later honest sync brings them to the platter, or the sync has the effects of a
+//!   failed sync, stale pages included.
 //! - **Full disk.** With a capacity set, growth past it fails with [`ErrorKind::DiskFull`]; space
 //!   that was allocated can always be overwritten.
 //! - **In flight.** An operation of a queue ([`crate::queue`]) takes effect atomically, at a seeded
@@ -46,7 +47,7 @@
 //!   (DISK-8).
 //!
 //! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
-//! failed or lying sync, and a loss of space that was allocated without a sync.
+//! failed or lying sync, and the loss of allocated space at a crash before a sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.

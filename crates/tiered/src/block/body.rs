@@ -1,4 +1,5 @@
-//! The bodies of blocks: consecutive entries, and a trailer with their number.
+//! The body of a block: consecutive entries, then a trailer with the number of entries and the size
+//! of their CSNs.
 
 use std::cmp::Ordering;
 

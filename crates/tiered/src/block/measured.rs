@@ -1,5 +1,5 @@
-//! Blocks outside of extents, for benchmarks: builds blocks from rows, encodes, opens, searches and
-//! iterates over them, with the code that extents and scans use.
+//! Blocks without extents, for benchmarks: builds blocks from rows, and encodes, opens, searches
+//! and iterates over these blocks, with the same code as extents and scans.
 
 use std::sync::Arc;
 

@@ -6,28 +6,29 @@
 //!
 //! ```text
 //! frame   0  version    u8   of the frame and its body: 1
-//!         1  coding     u8   how the body is encoded (see [`crate::coding`]); 0: it is not
+//!         1  coding     u8   how the body is encoded (see [`crate::coding`]); 0: not encoded
 //!         2  dictionary u16  the table's dictionary with which the body is encoded; 0: none
 //!         4  length     u32  bytes of the encoded body
 //!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the
 //!                            extent (u64), bytes 0..8 of the frame, and the encoded body
 //!        12  body            encoded; the body itself is:
 //! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
-//!                           CSN (as many bytes as the largest of the block needs), key, value
+//!                           CSN (as many bytes as the block's largest CSN needs), key, value
 //!            number of entries (u32)
 //!            bytes of a CSN (u8)
 //! ```
 //!
-//! The checksum covers the identity of the frame: table, extent and offset. So a frame that was
-//! written to, or read from, the place of another frame counts as damage. A compaction that carries
-//! a block to another extent first verifies the old checksum, and then computes a new one.
+//! The checksum covers the identity of the frame: table, extent and offset. So if a frame is
+//! written to, or read from, the place of another frame, its checksum does not match, and the
+//! reader reports damage. A compaction that carries a block to another extent first verifies the
+//! old checksum, and then computes a new one.
 //!
-//! Entries are ordered by key, and the versions of one key from newest to oldest. A block is
-//! checked once, when it is read from a device. From then on, all its entries are known to lie
-//! inside the block and in order. The check also builds the search nodes of the block
-//! ([`crate::block_search`]), which contain the offsets of its entries, and stores them in memory
-//! behind the body. With the offsets, a search reads only the entries that it compares, and a step
-//! in either direction reads only the next entry.
+//! Entries are ordered by key, and the versions of one key from newest to oldest. A reader checks a
+//! block once, when it reads the block from a device. After this check, all entries are known to
+//! lie inside the block and in order. The check also builds the search nodes of the block
+//! ([`crate::block_search`]), which contain the offsets of the entries, and stores the nodes in
+//! memory behind the body. With the offsets, a search reads only the entries that it compares, and
+//! a step in either direction reads only the next entry.
 
 mod body;
 mod builder;

@@ -1,5 +1,5 @@
-//! Compares all heads of a node at once with AVX-512, AVX2 or NEON. If the processor has none of
-//! these, it compares them one by one.
+//! Compares all heads of a node at once with AVX-512, AVX2 or NEON. On a processor without any of
+//! these, compares the heads one by one.
 #![allow(unsafe_code)] // A leaf: vector instructions, if the processor is known to have them.
 
 /// Heads of a node of the root.

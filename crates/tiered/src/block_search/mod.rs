@@ -1,10 +1,10 @@
-//! The search for a key in a block: a root and leaves, whose nodes are compared by SIMD (the blog
-//! on X-Engine's in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate
-//! Long Key Comparison").
+//! Searches for a key in a block. A search compares the key first with the nodes of a root, and
+//! then with one leaf, by SIMD instructions (the blog on X-Engine's in-memory reads,
+//! "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key Comparison").
 //!
-//! A binary search loads an offset and a key in each step: some fourteen cache lines in a block of
-//! a hundred rows, and each load depends on the one before. The nodes keep the compared data
-//! together, so a search loads few lines.
+//! A binary search loads an offset and a key in each step. In a block of a hundred rows, these are
+//! some fourteen cache lines, and each load depends on the one before. The nodes of the root and
+//! the leaves store the compared data side by side, so a search loads few cache lines.
 //!
 //! All keys of a block begin with the same *prefix*. The next four bytes of a key, as a number, are
 //! its *head*. A *leaf* is one cache line for eight consecutive keys: their heads, and a word with
@@ -12,16 +12,18 @@
 //! one cache line each.
 //!
 //! A block of the usual size has a few root nodes. The search compares all of them: their loads do
-//! not depend on each other, so together they take little longer than one. If there are more than
-//! eight root nodes, a layer of nodes above them has the first head of each. SIMD instructions
-//! compare all heads of a node at once. The search compares whole keys only where heads are equal.
+//! not depend on each other, so all loads together take little longer than one load. If there are
+//! more than eight root nodes, a layer of nodes above them has the first head of each root node.
+//! SIMD instructions compare all heads of a node at once. The search compares whole keys only where
+//! heads are equal.
 //!
-//! The nodes are not stored on disk. They are built when a block enters memory, because the check
-//! of the block reads all keys at that moment. So blocks on disk stay small, and blocks of every
-//! format version have nodes. X-Engine stores its nodes. Here, stored nodes would have to be
-//! rebuilt whenever a compaction carries, cuts or encodes a block. In memory, a leaf takes eight
-//! bytes for each key. Four of them are the offset, which a binary search needs as well. The root
-//! takes half a byte for each key.
+//! The nodes are not stored on disk. So blocks on disk stay small, and blocks of every format
+//! version have nodes. The engine builds the nodes when a block enters memory: the check of the
+//! block reads all keys at that moment anyway. X-Engine stores its nodes. Here, a compaction would
+//! have to rebuild stored nodes whenever it carries, cuts or encodes a block.
+//!
+//! In memory, a leaf takes eight bytes for each key. Four of them are the offset, which a binary
+//! search needs as well. The root takes half a byte for each key.
 //!
 //! # Guarantees
 //! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any
@@ -30,10 +32,10 @@
 //!   without them ([`Way`]).
 //! - **BLOCK-SEARCH-3.** Nodes over `n` keys take [`bytes_of`]`(n)` bytes of memory. They hold no
 //!   addresses, so they can be moved as bytes.
-//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] calls the function that its caller gives at most
-//!   once, with the number of a leaf. If it does, the first key of this leaf is below the given
-//!   key, and no key after this leaf is below the given key. If it does not, then either no key of
-//!   the block is below the given key, or all keys are.
+//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] calls `tell_leaf` at most once, with the number of a
+//!   leaf. If it calls `tell_leaf`, the first key of this leaf is below the given key, and no key
+//!   after this leaf is below the given key. If it does not, then either no key of the block is
+//!   below the given key, or all keys are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]

@@ -1,8 +1,10 @@
-//! The block cache: tables and blocks in memory, reached by tagged pointers, under one lock.
+//! The block cache keeps tables and blocks in memory. Readers reach them by tagged pointers,
+//! without a lock. One lock protects all changes of the cache.
 //!
-//! A thread may hold any other lock when it takes the cache's lock, except a page pool's. While it
-//! holds the cache's lock, it takes no other lock. It drops references to tables, blocks and extent
-//! handles only after it has released the cache's lock, because their destructors take locks.
+//! A thread may hold any other lock when it takes the cache's lock, except the lock of a page pool.
+//! While it holds the cache's lock, it takes no other lock. It drops references to tables, blocks
+//! and extent handles only after it has released the cache's lock, because their destructors take
+//! locks.
 #![allow(unsafe_code)] // The only place that pairs pointers with readers to wait for.
 
 use std::ops::Deref;

@@ -2,18 +2,18 @@
 //! memory for each would save.
 //!
 //! The reads that a cached row saves depend on the workload. If a workload reads few of the rows of
-//! each block, a byte of rows saves more reads than a byte of blocks. For scans, cached rows save
-//! none. The workload is not known in advance, and it changes.
+//! each block, a byte of cached rows saves more reads than a byte of cached blocks. For scans,
+//! cached rows save no reads. The workload is not known in advance, and it changes.
 //!
-//! So each *side* (rows, and blocks with tables) remembers the keys of the entries that it evicted
-//! last, its *ghosts* (after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement
-//! cache", 2003). With a fixed amount of additional memory, the side would still hold these
-//! entries.
+//! So the balancer compares two *sides*: the rows, and the blocks with the tables. Each side
+//! remembers the keys of the entries that it evicted last, its *ghosts* (after ARC: Megiddo, Modha,
+//! "ARC: a self-tuning, low overhead replacement cache", 2003). With a fixed amount of additional
+//! memory, the side would still hold these entries.
 //!
 //! The *ghost miss cost* of a side is the number of bytes that readers read from a device because
-//! the needed entry is a ghost. With a little more memory, the side would save these reads. With a
-//! little less memory, it would cause about as many more. So memory moves to the side with the
-//! higher ghost miss cost.
+//! the entry that they need is a ghost. With a little more memory, the side would save these reads.
+//! With a little less memory, it would cause about as many additional reads. So memory moves to the
+//! side with the higher ghost miss cost.
 //!
 //! # Guarantees
 //!
@@ -21,19 +21,19 @@
 //!   of rows is higher than that of blocks and tables, and falls while it is lower. Both costs are
 //!   bytes that were read from a device: a miss of a row whose block was in memory costs nothing.
 //! - **BALANCER-2 (steady).** The share does not change while both costs are about equal. After a
-//!   change it does not change again before much has been read. Steps are small, and grow only
-//!   while they go in the same direction.
+//!   change, the share does not change again until readers have read many more bytes. Steps are
+//!   small. They grow only while successive steps go in the same direction.
 //! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
 //! - **BALANCER-4 (within the budget).** The balancer changes only the limit of rows. After it has
-//!   lowered this limit, each read of a block evicts some rows, and blocks take the rows' memory.
-//!   After it has raised the limit, rows that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3).
-//!   While there is memory that no cache uses, rows may exceed their share, up to [`SHARE_MOST`],
-//!   until blocks need this memory.
+//!   lowered this limit, each read of a block from a device evicts some rows, and blocks take the
+//!   memory of these rows. After it has raised the limit, new rows evict blocks (ROW-CACHE-6,
+//!   BLOCK-CACHE-3). While there is memory that no cache uses, rows may exceed their share, up to
+//!   [`SHARE_MOST`], until blocks need this memory.
 //! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
-//!   misses; for rows, only in a sample of the buckets.
+//!   misses. For rows, it counts them only in a sample of the buckets.
 //!
-//! The last rule of BALANCER-4 is needed because only device reads change the share. While all
-//! blocks are in memory there are no device reads, so without the rule the rows could not grow.
+//! BALANCER-4 lets rows exceed their share because only device reads change the share. While all
+//! blocks are in memory there are no device reads, so otherwise the row cache could not grow.
 //!
 //! Rejected: hill climbing, as in Caffeine. It changes the share, compares the bytes that were read
 //! before and after the change, and continues in the better direction. But a compaction changes the

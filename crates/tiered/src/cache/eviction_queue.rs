@@ -1,12 +1,15 @@
 //! The eviction policy: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
 //! you need for cache eviction", 2023), and a clock over tables.
 //!
-//! Each queue has a *hand*, which is at its oldest entry. A use gives an entry a mark, up to three.
-//! A block enters the *small* queue, which has a tenth of the capacity. When the hand reaches a
-//! block of the small queue that was used at least twice, the block moves to the *main* queue. A
-//! block that was used less is evicted, and the policy remembers its key for a while. A block whose
-//! key is still remembered enters the main queue directly. So the blocks of a scan pass only
-//! through the small queue and do not displace blocks of the main queue.
+//! Each queue has a *hand*, which is at its oldest entry. Each use of an entry adds a *mark* to the
+//! entry, up to three marks. A new block enters the *small* queue, which has a tenth of the
+//! capacity. When the hand reaches a block of the small queue that was used at least twice, the
+//! block moves to the *main* queue. If the block was used less often, it is evicted, and the policy
+//! remembers its key for a while. A block that is read again while its key is remembered enters the
+//! main queue directly.
+//!
+//! So the blocks of a scan pass only through the small queue and do not displace blocks of the main
+//! queue.
 //!
 //! When the hand reaches a block of the main queue that has a mark, the block loses one mark and
 //! moves to the front. A block without a mark is evicted.
@@ -14,10 +17,10 @@
 //! Tables form a queue of their own, which works like the main queue. For an eviction, the policy
 //! chooses the queue whose hand advances:
 //!
-//! - the tables, if they hold more than their share of the capacity (BLOCK-CACHE-6);
-//! - else the small queue, if it has more than its tenth;
-//! - else the main queue or the tables. The hand of the queue whose entries save more bytes of
-//!   reading for each byte of memory advances more slowly.
+//! - the queue of tables, if the tables hold more than their share of the capacity (BLOCK-CACHE-6);
+//! - else the small queue, if it has more than its tenth of the capacity;
+//! - else the main queue or the queue of tables. If the entries of one of the two save more bytes
+//!   of reading for each byte of memory, the hand of this queue advances more slowly.
 
 use std::collections::VecDeque;
 

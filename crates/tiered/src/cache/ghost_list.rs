@@ -1,5 +1,5 @@
-//! The ghosts of blocks and tables: keys of entries that were evicted lately, and that a fixed
-//! amount more of memory would have kept (`super::cache_balancer`).
+//! The ghosts of blocks and tables: the keys of entries that were evicted lately. With a fixed
+//! amount of additional memory, the cache would still hold these entries (`super::cache_balancer`).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! A tagged pointer: null, or a pointer to a cached entry with marks of its use in the low bits.
+//! A tagged pointer is null, or points to a cached entry. Its low bits hold marks of the entry's
+//! use.
 #![allow(unsafe_code)] // A leaf: pointers of `Arc`s that readers follow without a reference.
 
 use std::marker::PhantomData;

@@ -1,4 +1,5 @@
-//! The block cache by itself: which entries stay, which are evicted, and what they cost.
+//! Tests the block cache alone: which entries it keeps, which it evicts, and how many bytes it
+//! charges.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,5 +1,5 @@
-//! The block cache over numbered blocks without contents. It replays a trace of reads and counts
-//! hits.
+//! The block cache over numbered blocks without contents. A benchmark replays a trace of reads with
+//! it, and counts the hits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The parts of a block's body that the codings also parse (`block`, "Format").
+//! The parts of the format of a block's body that both `block` and the codings use (`block`,
+//! "Format").
 
 use spillway_base::Csn;
 

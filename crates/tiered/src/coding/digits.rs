@@ -1,13 +1,13 @@
 //! Digits: packs long runs of decimal digits, nineteen digits into eight bytes.
 //!
-//! Telephone numbers, order numbers and the like are random digits to a compressor. It finds no
-//! repetitions in them. Its Huffman codes have whole bits, so they waste a part of a bit for each
-//! digit. Nineteen digits in eight bytes take at most 1 % more than their entropy. Packed digits
-//! are stored outside of the compressed bytes, because they cannot be compressed further.
+//! The digits of telephone numbers, order numbers and the like are random to a compressor, so it
+//! finds no repetitions in them. A Huffman code has a whole number of bits, so it wastes a part of
+//! a bit for each digit. Nineteen digits in eight bytes take 1.4 % more than their entropy. Packed
+//! digits are stored outside of the compressed bytes, because they cannot be compressed further.
 //!
 //! # Format
-//! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number. The last eight
-//! bytes are the remaining digits, up to nineteen.
+//! Each eight bytes (`u64`, little-endian) hold the next nineteen digits as a number. The last
+//! eight bytes hold the remaining digits, up to nineteen.
 
 use spillway_base::{Error, Result};
 

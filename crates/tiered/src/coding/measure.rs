@@ -1,6 +1,7 @@
-//! Measures the codings over blocks of realistic rows. `cargo test --release -p spillway-tiered
-//! coding::measure -- --nocapture` prints the table of `docs/benchmarks.md`. As an ordinary test,
-//! it is small, and checks that the ratios do not change.
+//! Measures the codings over blocks of realistic rows.
+//! `cargo test --release -p spillway-tiered coding::measure -- --nocapture` prints the table of
+//! `docs/benchmarks.md`. In a debug build, the test measures only a few blocks. In either build, it
+//! fails if the blocks become larger than before.
 
 use std::time::Duration;
 

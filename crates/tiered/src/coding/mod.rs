@@ -1,23 +1,23 @@
 //! Codings: how a block's body is encoded on a device.
 //!
-//! By default, blocks of Level0 and Level1 are stored as they are, and blocks of Level2 are
-//! compressed with zstd, with a dictionary trained on blocks of their table (X-Engine's slides,
-//! "Storage cost"). The settings may choose LZ4 for blocks that are read often, because it
+//! By default, blocks of Level0 and Level1 are stored uncompressed. Blocks of Level2 are compressed
+//! with zstd and a dictionary that was trained on blocks of their table (X-Engine's slides,
+//! "Storage cost"). The settings may choose LZ4 for blocks that are read often, because LZ4
 //! decompresses about as fast as memory is copied. Every block states its own coding. So a
-//! compaction can carry a block to another extent as it is, and blocks of one extent may differ in
-//! coding.
+//! compaction can carry a block to another extent unchanged, and the blocks of one extent may have
+//! different codings.
 //!
 //! # Guarantees
-//! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was
-//!   encoded with, equals the input.
+//! - **CODING-1.** Decoding the output of [`Encoder::encode`], with the dictionary that the encoder
+//!   used, returns the input.
 //! - **CODING-2.** Decoding any bytes, with any coding and any dictionary, returns some bytes or
-//!   [`spillway_base::ErrorKind::Corruption`]. Encoded bytes claim the length of the body.
-//!   [`Coded::open`] checks that this length is within the caller's bound. The decoder allocates
-//!   memory only after this check, and never writes past the claimed length.
+//!   [`spillway_base::ErrorKind::Corruption`]. Encoded bytes begin with a claimed length of the
+//!   body. [`Coded::open`] checks that this length is within the caller's bound. The decoder
+//!   allocates memory only after this check, and never writes past the claimed length.
 //! - **CODING-3.** An encoded body is smaller than the body by at least a sixteenth of the body. A
-//!   body that does not shrink as much is stored as it is.
-//! - **CODING-4.** An encoded body carries a number that is derived from the bytes of its
-//!   dictionary. So decoding it with another dictionary returns `Corruption`.
+//!   body that shrinks less is stored as it is.
+//! - **CODING-4.** A body that is encoded with a dictionary carries a number that is derived from
+//!   the bytes of the dictionary. So decoding it with another dictionary returns `Corruption`.
 //!
 //! # Format
 //! Only bodies of data blocks are encoded. A body that is not encoded is stored as it is. An
@@ -29,7 +29,7 @@
 //!            (see `digits`)
 //!    packed  the body without these digits, packed (see `pack`) and compressed:
 //!            LZ4: one block of LZ4's block format
-//!            zstd: one frame of RFC 8878; with a dictionary, the frame names its number
+//!            zstd: one frame of RFC 8878; with a dictionary, it has the number of CODING-4
 //! ```
 //!
 //! A packed body is at most as long as the body.

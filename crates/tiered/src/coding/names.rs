@@ -1,19 +1,20 @@
-//! The dictionaries that the blocks of an extent name. The record of each extent lists them, so
-//! that a dictionary that no extent names can be removed.
+//! The dictionaries that the blocks of an extent name. The manifest's record of each extent lists
+//! these dictionaries, so that a rewrite of the manifest can remove a dictionary that no extent
+//! names.
 //!
 //! # Guarantees
 //!
 //! - **DICTIONARY-1.** The record of an extent names the dictionary of each of its blocks,
 //!   including blocks that were carried into it undecoded. It may name more.
-//! - **DICTIONARY-2.** At the end of each of its records, the manifest has every dictionary that
-//!   one of its extents names. Only the rewrite of a whole manifest removes a dictionary, and a
-//!   rewrite takes effect as a whole or not at all. A compaction may encode with a dictionary that
-//!   a rewrite removes meanwhile. The compaction then adds the dictionary to the manifest again.
-//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not. A new dictionary gets a
-//!   larger number than the newest, so no number is used twice.
+//! - **DICTIONARY-2.** After each of its records, the manifest has every dictionary that one of its
+//!   extents names. Only the rewrite of a whole manifest removes a dictionary, and a rewrite takes
+//!   effect as a whole or not at all. A compaction may encode blocks with a dictionary that a
+//!   concurrent rewrite removes. Such a compaction adds the dictionary to the manifest again.
+//! - **DICTIONARY-3.** A table's newest dictionary stays in the manifest, even if no extent names
+//!   it. A new dictionary gets a larger number than the newest one, so no number is used twice.
 //! - **DICTIONARY-4.** A dictionary that was removed from the manifest stays in memory until the
 //!   database is closed, because a reader may still use extents that were replaced. A backup has
-//!   the dictionaries of the moment at which it was taken.
+//!   the dictionaries of the moment at which the backup was taken.
 
 use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};

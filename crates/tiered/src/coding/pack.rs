@@ -1,14 +1,14 @@
 //! Packing: rearranges a data block's body so that similar bytes lie together, for a compressor.
 //!
-//! In a body, a few bytes of lengths and a CSN stand between the key and the value of one entry and
-//! those of the next. These bytes have little entropy, but a compressor cannot use that, because
-//! each piece is shorter than the shortest repetition that the compressor looks for. Packing puts
-//! all lengths together, and all CSNs. It stores each CSN as the difference from the CSN before it.
-//! Of each key it stores only the part that differs from the key before it.
+//! In a body, each entry begins with its lengths and its CSN. These few bytes have little entropy,
+//! but a compressor cannot use that, because they are shorter than the shortest repetition that the
+//! compressor looks for. Packing stores the lengths of all entries together, and all CSNs together.
+//! It stores each CSN as the difference from the CSN before it. Of each key it stores only the part
+//! that differs from the key before it.
 //!
-//! With packing, blocks of the rows in `coding/measure.rs` (sysbench's rows and orders) are a
-//! twentieth to a tenth smaller after compression than without. Packing and compression together
-//! take no longer than compression of the unpacked body.
+//! Compressed blocks of the rows in `coding/measure.rs` (sysbench's rows and orders) are a
+//! twentieth to a tenth smaller with packing than without. Packing and compression together take no
+//! longer than compression of the unpacked body.
 //!
 //! # Format
 //! Integers are LEB128 varints.
@@ -24,9 +24,10 @@
 //! values    of each entry, without these digits
 //! ```
 //!
-//! The encoder takes digits out of the values of a block only if two conditions hold. The digits
-//! are more than a quarter of the block's bytes. And of the last block that was encoded both with
-//! and without its digits, the form without them was smaller.
+//! The encoder takes digits out of the values of a block only if two conditions hold. First, the
+//! digits are more than a quarter of the block's bytes. Second, when the encoder last tried a block
+//! in both ways, with the digits in place and with the digits taken out, the block without its
+//! digits was smaller.
 
 use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result};

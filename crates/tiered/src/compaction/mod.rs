@@ -15,9 +15,9 @@
 //!
 //! The key range of a block may span whole blocks of other sources although the block has no key
 //! within the ranges of these blocks. Such a block is split: its parts are merged separately, and
-//! the blocks that it spans pass unchanged (figure 8 of the paper is a test here).
+//! the blocks that it spans pass unchanged (figure 8 of the paper, which is a test here).
 //!
-//! # What holds
+//! # Guarantees
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
 //!   and no other version is. A version that passes unchanged has the same value as before. A
 //!   version that is merged has the value to which the table's owner rewrites it, if there is a
@@ -25,12 +25,12 @@
 //! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
 //!   one of them.
 //! - **COMPACTION-3.** A slice or block passes unchanged only if it is clean: merging it alone
-//!   would drop nothing. Versions that are hidden by a range tombstone that some live snapshot does
-//!   not see yet are not considered here.
+//!   would drop nothing. Here, a range tombstone counts only once every live snapshot sees it.
 //! - **COMPACTION-4.** Blocks and extents do not become fragmented. A small block is merged with a
 //!   neighbour. A slice, or a part of a slice, is left where it is only if it has at least an
-//!   eighth of an extent's bytes and at least half of its extent is used. (Within Level2 another
-//!   share must be used: the one from which the picker counts an extent as mostly dead.)
+//!   eighth of an extent's bytes and at least half of its extent is used. (Within Level2,
+//!   self-major compactions require another share than half: the share below which the picker
+//!   counts an extent as wasteful.)
 //! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source. Only the
 //!   versions of one key, which are never divided among tasks, may exceed this.
 //! - **COMPACTION-6.** Compactions avoid key ranges with damaged blocks, and every slice that
@@ -39,14 +39,15 @@
 //!   ranges are compacted as usual. Compactions need no such cuts, because their inputs hold no
 //!   keys of these ranges.
 //! - **COMPACTION-7.** While the disk is short of space, a flush to Level0 also cuts its output
-//!   between slices of the sub-table, so that each new slice overlaps about one extent. A
-//!   compaction of the rows that its tombstones hide then fits on the disk.
+//!   between slices of the sub-table, so that each new slice overlaps about one extent. Then a
+//!   deletion compaction of one new slice has few inputs, and its outputs fit on the disk.
 //!
 //! # Parts
 //!
-//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides which
-//! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer`
-//! puts the result into extents. [`crate::bulk_io`] reads and writes while the merge computes.
+//! `input` returns the blocks of a source one by one, and `reader` reads them from extents. `plan`
+//! decides which slices and blocks pass unchanged. `offload` is the contract for executors of
+//! tasks. `writer` puts the result into extents. [`crate::bulk_io`] reads and writes while the
+//! merge computes.
 
 mod input;
 mod offload;

@@ -1,10 +1,10 @@
 //! Reads the blocks of a slice that a compaction takes apart, in stretches of consecutive blocks.
 //!
-//! A merge decodes some blocks of a slice and carries others. It carries a block later than it
-//! decodes the blocks behind it. So where decoded and carried blocks alternate, the merge reads the
-//! slice at two positions. The reader keeps the last two stretches, and serves both positions from
-//! them. A stretch is short at first, because often no more is needed. Stretches grow while the
-//! requested blocks lie close behind the last stretch.
+//! A merge decodes some blocks of a slice and carries others. It copies a carried block only after
+//! it has decoded blocks behind that block. So where decoded and carried blocks alternate, the
+//! merge reads the slice at two positions. The reader keeps the last two stretches, and serves both
+//! positions from them. A stretch is short at first, because often no more is needed. Stretches
+//! grow while the requested blocks lie close behind the last stretch.
 
 use std::cell::RefCell;
 use std::ops::Range;

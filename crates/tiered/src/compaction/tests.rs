@@ -1,5 +1,5 @@
-//! Merges of sources: which slices stay, which blocks are carried, and which are merged. Random
-//! sources check COMPACTION-1 to COMPACTION-5.
+//! Merges of sources: which slices stay, which blocks are carried, and which are merged. Tests with
+//! random sources check COMPACTION-1 to COMPACTION-5.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,8 +4,8 @@
 //! before that key. The lowest level has most rows of a table. So its source is mostly first, and
 //! stays first after most steps. A source with few rows moves past all others, but is rarely first.
 //! The queue compares the heads of keys ([`super::key_prefixes`]), which lie together in memory. It
-//! compares whole keys only where heads are equal. A source that has the same key as the source
-//! before it in the queue is marked, so no step has to search for equal keys.
+//! compares whole keys only where heads are equal. The queue marks a source that has the same key
+//! as the source before it, so no step has to search for equal keys.
 //!
 //! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). In the tree, each
 //! step makes one comparison for each level of the tree. In the queue, a step makes one comparison

@@ -5,18 +5,18 @@
 //! next keys. Most comparisons use only the first bytes behind a common prefix ([`key_prefixes`]).
 //!
 //! A step advances the first source. Then this source stays first, or moves back past some others.
-//! A source can enter the queue with a lower bound of its next key instead of the key. It reads a
-//! block only when it is first in the queue with this bound. So a scan that ends earlier does not
-//! read that block.
+//! A source can enter the queue with a lower bound of its next key instead of the key. The source
+//! reads a block only when it is first in the queue with this bound. So a scan that ends earlier
+//! does not read that block.
 //!
-//! Most steps are *near* steps: every source that has to advance goes from a value to a value,
-//! within blocks in memory. Near steps cannot fail and skip no row, so the cursor saves no state
-//! for them. Before any other step, the cursor saves the key on which it stands, for
-//! [`Cursor::last_key`]. Otherwise it copies no keys and values: they are read in place when the
-//! caller asks for them.
+//! Most steps are *near* steps: every source that has to advance moves from a value to its next
+//! value, in the same block or memtable. Near steps cannot fail and skip no row, so the cursor
+//! saves no state for them. Before any other step, the cursor saves the key on which it stands, for
+//! [`Cursor::last_key`]. Apart from this, the cursor copies no keys and values: the caller reads
+//! them in place.
 //!
-//! The first source may have several rows together before the next key of every other source. Then
-//! the cursor returns these rows at once. Such a batch costs one step.
+//! The first source may have several consecutive rows before the next key of every other source.
+//! Then the cursor returns these rows as one batch, which costs one step.
 
 mod key_prefixes;
 mod merge_queue;

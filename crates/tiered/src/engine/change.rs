@@ -1,4 +1,4 @@
-//! From a change of levels, derives the manifest's edits and the extents that no slice uses
+//! Derives, from a change of levels, the manifest's edits and the extents that no slice uses
 //! afterwards.
 
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! The shapes that compactions give to sub-tables, by the use of their tables.
+//! The shape that compactions give to sub-tables: the figures, such as sizes of levels, by which
+//! the picker chooses compactions.
 //!
-//! A shape follows from the settings, so the shapes are computed once. While space is short, they
-//! make compactions free space (PICKER-7). The picker works with the shape, the levels and the
-//! running compactions of a sub-table ([`crate::picker`]).
+//! The shape follows from the settings, so the engine computes it once, for all sub-tables. While
+//! space is short, a variant of the shape makes compactions free space (PICKER-7). The picker
+//! ([`crate::picker`]) chooses by the shape, and by the levels and running compactions of a
+//! sub-table.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

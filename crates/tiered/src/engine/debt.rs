@@ -5,10 +5,11 @@
 //! computed and stored whenever levels change. A reader may see parts of two different moments.
 //! Each of them was correct at its moment.
 //!
-//! - **LEVELS-DEBT-1 (the last change).** After a change of levels and the refresh that follows it,
-//!   the debt counts this change.
-//! - **LEVELS-DEBT-2 (idle searches).** A search that found nothing is not repeated before levels
-//!   change, or an epoch of temperatures ends. It is repeated after each of them.
+//! - **LEVELS-DEBT-1 (the last change).** Once the refresh after a change of levels has ended, the
+//!   debt includes this change.
+//! - **LEVELS-DEBT-2 (idle searches).** A search for data to recompress, or for extents to move,
+//!   visits all slices. If it finds nothing while no compaction runs, the next search runs only
+//!   after levels have changed or an epoch of temperatures has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

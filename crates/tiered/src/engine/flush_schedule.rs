@@ -1,14 +1,17 @@
-//! Which memtables are to be flushed, and which flushes run.
+//! Decides which memtables are to be flushed, and records which flushes run.
 //!
-//! - **FLUSH-SCHEDULE-1 (in order).** One thread at a time flushes a sub-table, or splits or joins
-//!   it ([`FlushSchedule::begin`]), so its memtables are flushed in order.
+//! - **FLUSH-SCHEDULE-1 (in order).** Only one thread at a time flushes, splits or joins a
+//!   sub-table ([`FlushSchedule::begin`]), so its memtables are flushed in order.
 //! - **FLUSH-SCHEDULE-2 (stable).** A memtable is ready only if all of its commits are stable (E7).
-//!   The newest commit of one that is not is noted for [`FlushSchedule::awaits_durable`].
-//! - **FLUSH-SCHEDULE-3 (full disk).** A flush that fails because the disk is full is noted until
-//!   no ready memtable fails, or none is ready.
-//! - **FLUSH-SCHEDULE-4 (space).** Each background job notes whether the devices have less than
-//!   [`AHEAD`] times the bytes that memtables may take. If so, each commit checks that there is
-//!   space for the memtables with its own writes ([`spillway_base::engine::Engine::flush_space`]).
+//!   [`FlushSchedule::awaits_durable`] returns the newest commit of the memtables that were not
+//!   ready for this reason.
+//! - **FLUSH-SCHEDULE-3 (full disk).** If a flush finds the disk full,
+//!   [`FlushSchedule::met_full_disk`] returns `true` until a later round of flushes meets no full
+//!   disk, or finds no ready memtable.
+//! - **FLUSH-SCHEDULE-4 (space).** After each background job, the engine records whether the
+//!   devices have less free space than [`AHEAD`] times the bytes that memtables may take, or a
+//!   flush found the disk full. If so, each commit checks that the devices have space for the
+//!   memtables and its own writes ([`spillway_base::engine::Engine::flush_space`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 

@@ -6,19 +6,19 @@
 //! without registering this CSN as a snapshot. Flushes and compactions do not know of the CSN, so
 //! they may drop versions that the reader should see. The result is still correct:
 //!
-//! - *Row cache*: the cache has the newest installed version of a row (ROW-CACHE-1, ROW-CACHE-2).
-//!   If this version is at or below the reader's CSN, the reader sees it: all commits up to this
-//!   CSN are installed, so none of them wrote a newer version. If the version is above the reader's
-//!   CSN, the lookup goes on to the memtables and levels.
+//! - *Row cache*: a cached version is the newest installed version of its row (ROW-CACHE-1,
+//!   ROW-CACHE-2). If this version is at or below the reader's CSN, the reader sees it: all commits
+//!   up to this CSN are installed, so none of them wrote a newer version. If the version is above
+//!   the reader's CSN, the lookup goes on to the memtables and levels.
 //! - *Range tombstones over cached rows*: a range tombstone at or below the reader's CSN began an
 //!   era before its commit became visible (ROW-CACHE-3). The lookup checks the era after the reader
 //!   took its CSN, so it finds no cached row that the tombstone hides.
 //! - *Levels*: [`crate::level::Levels::newest_from`] is at least the CSN of every version that was
-//!   ever in the levels. A reader at or above it sees the newest version of each key in the levels.
-//!   Flushes and compactions never drop this version, except for a tombstone that hides nothing. A
-//!   reader below `newest_from` gets `None` from the lookup, and the caller retries with a
-//!   registered snapshot. This is rare: `newest_from` was stable when it was flushed, so a flush
-//!   must have ended since the reader took its CSN.
+//!   ever in the levels. So a reader whose CSN is at or above `newest_from` sees the newest version
+//!   of each key in the levels. Flushes and compactions never drop this version, except for a
+//!   tombstone that hides nothing. A reader below `newest_from` gets `None` from the lookup, and
+//!   the caller retries with a registered snapshot. This is rare: `newest_from` was stable before
+//!   its memtable was flushed, so this flush ended after the reader took its CSN.
 //! - *Memtables*: no version is ever removed from a memtable. A view keeps all of its memtables and
 //!   levels for as long as a reader holds it.
 

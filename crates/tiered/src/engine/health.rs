@@ -1,7 +1,8 @@
 //! The health of an engine: whether a failure has ended its background work, and whether its last
 //! background job met a full disk.
 //!
-//! - **HEALTH-1 (full disk).** A full disk is no failure. It is noted until a job meets none.
+//! - **HEALTH-1 (full disk).** A full disk is not a failure. The engine records it until a
+//!   background job ends without meeting a full disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

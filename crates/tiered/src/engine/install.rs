@@ -1,9 +1,9 @@
 //! Installs commits: adds their writes to memtables, and to the row cache.
 //!
 //! An insertion finds the sub-table of its key without a lock. If the sub-table was split or joined
-//! meanwhile, or its memtable was sealed, the insertion tries again with those that have replaced
-//! it. A write that is persistent already is left out (E3), so a log may be replayed from an
-//! earlier commit on.
+//! meanwhile, or its memtable was sealed, the insertion tries again with the new sub-table or
+//! memtable. An installation skips a write that is already persistent (E3), so a replay of the log
+//! may begin with an earlier commit.
 
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::{Csn, EngineKind};

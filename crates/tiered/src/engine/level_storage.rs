@@ -1,7 +1,7 @@
 //! Where the data of each level is stored: the class of device, and the compression.
 //!
-//! Both follow from the settings and from the folders of the engine, which do not change while it
-//! is open. Level0 and Level1 are stored alike.
+//! Both follow from the settings and from the folders of the engine, which do not change while the
+//! engine is open. Level0 and Level1 are stored alike.
 
 use crate::coding::Compression;
 use crate::manifest::Place;

@@ -1,4 +1,4 @@
-//! The engine: tables, and the background work that keeps them in shape.
+//! The engine: tables, and the background work that flushes, compacts, splits and moves their data.
 //!
 //! # Parts
 //!
@@ -6,23 +6,25 @@
 //!
 //! - `table_set`: the tables; `persistence`: the manifest, and what is persistent;
 //! - `write_buffer`: the memory of memtables; `flush_schedule`: their flushes;
-//! - `level_storage`: where the levels' data is stored; `compaction_shapes`: the shapes that
-//!   compactions give to tables; `debt`: how far the work is behind;
+//! - `level_storage`: where the levels' data is stored; `compaction_shapes`: the figures, such as
+//!   sizes of levels, by which the picker chooses compactions; `debt`: how far the work is behind;
 //! - `space_return`: the return of free space to the file system;
 //! - `health`: failures; `wakeups`: waiting threads; `statistics` and `stats_snapshot`: counts.
 //!
-//! `get` and `install` use only the parts that a get or a commit needs. The jobs tie the parts
-//! together: `jobs` chooses one, and `flush`, `work`, `partition`, `moves`, `slice_split` and
-//! `range_tombstones` run them.
+//! `get` and `install` use only the parts that a get or a commit needs. The background jobs use all
+//! parts: `jobs` chooses the next job, and `flush`, `work`, `partition`, `moves`, `slice_split` and
+//! `range_tombstones` run it.
 //!
 //! # Locks
 //!
 //! Threads take locks in this order: `working` (shared for work on the engine's files, exclusive
-//! for a close); the manifest's (to record and publish edits, not to rewrite a manifest); that of
-//! the map of tables, to replace it; a table's own; those of a single figure.
+//! for closing the engine); the lock of the manifest (to record and publish edits; most of a
+//! rewrite of the manifest runs without it); the lock of the map of tables (to replace the map);
+//! the locks of a table or sub-table; locks of single figures.
 //!
 //! Reads of rows take none of these locks: a change replaces the map of tables, or the view of a
-//! sub-table, as a whole. An install takes its sub-table's lock only to seal a full memtable.
+//! sub-table, as a whole. Installing a write takes only the lock of its sub-table, and only to seal
+//! a full memtable.
 //!
 //! # Memory
 //!
@@ -54,7 +56,7 @@ mod persistence;
 mod pin;
 mod prefetch;
 mod range_tombstones;
-mod reuse;
+mod reuse_counts;
 mod scan;
 mod slice_split;
 mod space_return;

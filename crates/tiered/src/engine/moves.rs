@@ -5,9 +5,9 @@
 //! that began before the move continue to read the old slots. When the last of these readers is
 //! done, the old slots become free.
 //!
-//! - **EXTENT-MOVE-1.** A move changes nothing that can be read, at any snapshot.
-//! - **EXTENT-MOVE-2.** After a crash at any moment, the extent is at one location, whole, and all
-//!   other slots are free.
+//! - **EXTENT-MOVE-1.** A move changes no result of a read, at any snapshot.
+//! - **EXTENT-MOVE-2.** After a crash at any moment, the extent is whole at one location, and the
+//!   next opening finds the slots of the other copy free.
 //! - **EXTENT-MOVE-3.** An extent that cannot be read whole is not copied, and stays where it is.
 
 use std::sync::Arc;

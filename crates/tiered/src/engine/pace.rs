@@ -2,10 +2,9 @@
 //!
 //! A compaction at full speed takes a core and the device for a second or more, and slows
 //! concurrent reads and commits. So a compaction pauses after each extent. The lower the debt, the
-//! longer the pause; from a certain debt on, compactions do not pause. The debt also slows writers,
-//! but only from a higher value on. So the debt settles below the value from which compactions do
-//! not pause. There, compactions do as much work as writers cause, and the work is spread over
-//! time.
+//! longer the pause. Above a certain debt, compactions do not pause. Writers are slowed only above
+//! a higher debt. So if compactions can keep up, the debt settles at a value at which they pause.
+//! At this value they do as much work as writers cause, and the work is spread over time.
 //!
 //! Rejected: a limit of compactions in bytes per second. It would have to be set for each device
 //! and each load.

@@ -2,18 +2,19 @@
 //! sub-tables (X-Engine, section 2).
 //!
 //! Sub-tables are flushed and compacted in parallel. A change of one sub-table's levels leaves the
-//! others alone. The engine splits a sub-table that has grown large in the middle of its data.
-//! It joins neighbours that have become small, because each sub-table costs a memtable.
+//! others alone. When a sub-table has grown large, the engine splits it in the middle of its data.
+//! The engine joins neighbours that have become small, because each sub-table costs a memtable.
 //!
-//! Rejected: the engine also split a smaller sub-table that received most of the writes, in the
-//! middle of these writes. On two cores, a mix over tables of up to 1.25 GiB wrote 26 to 39 % more
-//! bytes for each operation, and made 0.90 to 1.06 times as many a second (`docs/benchmarks.md`).
+//! Rejected: also splitting a smaller sub-table that receives most of the writes (in the middle of
+//! these writes). On two cores, a mixed workload over tables of up to 1.25 GiB then wrote 26 to 39
+//! % more bytes for each operation, and ran 0.90 to 1.06 times as many operations per second
+//! (`docs/benchmarks.md`).
 //!
 //! A split rewrites almost no data. It distributes the slices over the two halves. A slice that
-//! spans the split key is cut ([`super::slice_split`]): only its block with the key is rewritten.
-//! Both halves keep the memtables of the old sub-table, and each half flushes only its own keys of
-//! them. Reads and writes continue during the split: a writer that finds the old memtable closed
-//! retries with the new ones.
+//! spans the split key is cut there ([`super::slice_split`]): only its block that has keys on both
+//! sides is rewritten. Both halves keep the memtables of the old sub-table, and each half flushes
+//! only its own keys from these memtables. Reads and writes continue during the split: a writer
+//! that finds the old memtable closed retries with the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,10 +1,11 @@
-//! What of the engine is persistent: the manifest, and the figures that it records.
+//! The persistent state of an engine: the manifest, and the figures that the manifest records.
 //!
 //! - **PERSISTENCE-1 (never falls).** The persistent CSN never falls (E6).
 //! - **PERSISTENCE-2 (no record after a failure).** Once the engine has failed, no more edits are
 //!   recorded (E8): [`Persistence::record`] returns the failure.
-//! - **PERSISTENCE-3 (extent numbers).** No two extents of an opening get the same number. A number
-//!   that is never recorded may be assigned again after a restart.
+//! - **PERSISTENCE-3 (extent numbers).** Between an opening of the engine and the next one, no two
+//!   extents get the same number. The next opening may reuse a number that the manifest never
+//!   recorded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,11 +1,11 @@
 //! A pin keeps the engine's files as they were at one moment while a backup copies them. This
 //! module also creates an engine's folder from such a copy.
 //!
-//! A pin holds the manifest's state and a handle of each extent in it. It takes the state, and the
-//! views that hold the extents, under the manifest's lock. Extents never change, so the copy may
-//! take any time. Compactions continue meanwhile. The space of an extent that they replace becomes
-//! free when the pin is dropped. A pin does not include memtables. The log has the commits of the
-//! memtables, from [`Pin::persisted`] on.
+//! A pin holds the manifest's state and a handle of each extent in it. The pin takes the state, and
+//! the views that hold the extents, under the manifest's lock. Extents never change, so the copy
+//! may take any time. Compactions continue meanwhile. If they replace a pinned extent, its space
+//! becomes free when the pin is dropped. A pin does not include memtables. Their commits, which
+//! come after [`Pin::persisted`], are in the log.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,31 +1,31 @@
-//! Multi-gets: while earlier keys are looked up, the blocks of later keys are read.
+//! Multi-gets: a multi-get reads the blocks of later keys while it looks up earlier keys.
 //!
 //! A single get reads its blocks one after the other. The table of an extent (block index and
 //! filters) gives the block that may have the key, and a get reads an older level only if no newer
 //! level has the key. A multi-get does this for several keys in parallel. It reads the first
-//! missing block of each key. If a key needs another block, it reads this block when the first one
-//! has come, without waiting for other keys. It reads as far ahead of the next get as memory
-//! allows, so device and processor work at the same time.
+//! missing block of each key. If a key needs another block, the multi-get reads that block as soon
+//! as the first one has arrived, without waiting for other keys. It reads as far ahead of the next
+//! get as memory allows, so the device and the processor work at the same time.
 //!
 //! The results come from ordinary gets. If a block could not be read ahead, or if a small cache has
-//! evicted it again, the get that needs it reads it.
+//! evicted it again, the get that needs the block reads it.
 //!
 //! # Guarantees
 //! - **PREFETCH-1 (the gets' results).** Results and errors of gets are the same as without reading
 //!   ahead.
-//! - **PREFETCH-2 (ahead).** Before a get, the reads for the keys after it are in flight or
+//! - **PREFETCH-2 (ahead).** When a get begins, the reads for the keys after it are in flight or
 //!   complete: for up to [`KEYS_AHEAD`] keys, as far as memory allows (`extent/readahead`,
-//!   READAHEAD-4). New reads begin once a quarter of this memory, and of the places for reads in
-//!   flight, is free, so that each submission has several reads.
+//!   READAHEAD-4). New reads begin once a quarter of this memory and a quarter of the I/O queue are
+//!   free, so that each submission has several reads.
 //! - **PREFETCH-3 (alone).** If only one of the keys needs a read, the get of this key makes the
 //!   read itself.
 //!
 //! A get needs no device if its row or its blocks are cached, or if its blocks are in the system's
-//! page cache. A multi-get does not read ahead for such keys. A read ahead would gain nothing from
-//! running in parallel with others. It would also cost more than the get's own read, which may copy
-//! only a part of a block. To find such keys, the multi-get looks each key up without waiting. This
-//! lookup is not counted: it changes neither the table's access pattern nor the hits and misses of
-//! the row cache, and offers no row to the row cache.
+//! page cache. A multi-get does not read ahead for such keys. Reading ahead would gain nothing for
+//! them, because nothing waits for a device. It would also cost more than the get's own read, which
+//! may copy only a part of a block. To find such keys, the multi-get looks each key up without
+//! waiting. This lookup is not counted: it changes neither the table's access pattern nor the hits
+//! and misses of the row cache, and offers no row to the row cache.
 
 use std::sync::Arc;
 
@@ -203,8 +203,8 @@ impl<'k> GetsReadahead<'k> {
         true
     }
 
-    /// Begins keys, up to [`KEYS_AHEAD`] ahead of the key whose get is next. Does so only if there
-    /// is room for enough reads to be worth a submission.
+    /// Begins keys, up to [`KEYS_AHEAD`] ahead of the key whose get is next. Begins none if there
+    /// is too little room to make a submission worth its cost.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let is_busy = self.fetcher.in_flight() > 0;

@@ -2,12 +2,13 @@
 //! ranges.
 //!
 //! Compactions avoid damaged keys, and every slice whose key range includes damaged keys. Such a
-//! slice may also have undamaged keys, and these would never be compacted. So slices are cut at the
-//! ends of a damaged range. A flush cuts the slices that it writes (COMPACTION-6 of
+//! slice may also have undamaged keys, and these would never be compacted. So the engine cuts
+//! slices at the ends of a damaged range. A flush cuts the slices that it writes (COMPACTION-6 of
 //! [`crate::compaction`]). This module cuts the slices that existed when the damage was found.
 //!
-//! - **SLICE-SPLIT-1.** The parts of a slice are at its level and hold its versions, and no part
-//!   has keys on both sides of the cut. Only blocks that have keys on both sides are rewritten.
+//! - **SLICE-SPLIT-1.** The parts of a slice are at the level of the slice and hold its versions,
+//!   and no part has keys on both sides of the cut. Only the block that has keys on both sides is
+//!   rewritten, with blocks that hold more versions of its first or last key.
 //! - **SLICE-SPLIT-2.** A cut waits until no other work holds the sub-table. After the cuts, no
 //!   readable slice of the sub-table has both damaged keys and other keys in its range.
 

@@ -6,10 +6,13 @@
 //! compaction. Deallocating the output of a compaction in one piece took 119 to 299 ms, which
 //! dominated the slowest 1 % of gets.
 //!
-//! - **SPACE-RETURN-1 (one).** One thread at a time returns space; others go on.
-//! - **SPACE-RETURN-2 (kept slots).** Slots that will soon be used again keep their space: a share
-//!   of the used slots, which is smaller after a while without writes. None keep it on request: the
-//!   disk is full then, and the log cannot use what the engine keeps.
+//! - **SPACE-RETURN-1 (one).** Only one thread at a time returns space. Other threads do not wait
+//!   for it.
+//! - **SPACE-RETURN-2 (kept slots).** Some free slots keep their space, because compactions will
+//!   soon use them again. Their number is a share of the number of used slots. The share is smaller
+//!   after some time without writes. On a request to return all space, no free slot keeps its
+//!   space. Such a request comes when the disk is full, because the log cannot use space that the
+//!   engine keeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,7 +8,7 @@ use spillway_base::clock::Clock;
 use spillway_base::engine::Metric;
 use spillway_base::stall::{self, Cause};
 
-use super::reuse::ReuseCounts;
+use super::reuse_counts::ReuseCounts;
 use crate::compaction::Tally;
 use crate::inspect::{CompactionRecord, History, Timer};
 use crate::picker::{Kind, Pick};

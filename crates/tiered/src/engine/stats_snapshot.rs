@@ -1,7 +1,7 @@
 //! Stores the engine's recent statistics ([`StatsSnapshot`]) in its folder, for a later inspection
-//! of the folder. It does so when the engine closes, and periodically in the background, in case
-//! the process is killed. No other part of the engine uses them, so a failure to store them is
-//! ignored.
+//! of the folder. The engine stores them when it closes, and periodically in the background, in
+//! case the process is killed. No other part of the engine uses the stored statistics, so the
+//! engine ignores a failure to store them.
 
 use std::path::PathBuf;
 use std::time::Duration;

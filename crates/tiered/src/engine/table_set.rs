@@ -4,7 +4,7 @@
 //! - **TABLE-SET-1 (no lost change).** Of two concurrent changes, the later one includes the
 //!   earlier one.
 //! - **TABLE-SET-2 (one).** As long as a table is in the set, its number belongs to no other table.
-//!   A creation of a table that exists changes nothing.
+//!   Creating a table that exists changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

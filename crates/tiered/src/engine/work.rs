@@ -40,9 +40,9 @@ impl Inner {
     /// Records tables that are new, or were dropped, in the manifest. It records only what is
     /// stable, because a crash may undo other commits (decision 005).
     ///
-    /// A dropped table leaves the manifest while snapshots still read it, because these snapshots
-    /// end with a crash. From then on, the table no longer holds the log back. Its memory and
-    /// extents stay until it is reaped.
+    /// A dropped table leaves the manifest even if snapshots still read it: a crash would end these
+    /// snapshots, too. Then the table no longer holds the log back. Its memory and extents stay
+    /// until it is reaped.
     pub(super) fn record_tables(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {

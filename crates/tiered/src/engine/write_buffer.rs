@@ -1,9 +1,9 @@
 //! The memory of the memtables, and when a memtable is sealed. The page of [`super`] states the
-//! rules, in its section on memory.
+//! rules (section "Memory").
 //!
-//! - **WRITE-BUFFER-1 (order).** A memtable is sealed at a CSN up to which all commits are
-//!   installed, which is read after the sub-table's lock is taken and before the new memtable is
-//!   visible. So a commit up to this CSN is in the old memtable.
+//! - **WRITE-BUFFER-1 (order).** A sealed memtable has a CSN up to which all commits were installed
+//!   when it was sealed. The CSN is read after the sub-table's lock is taken and before the new
+//!   memtable is visible. So no commit up to this CSN is in the new memtable.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Direct reads: they bypass the system's page cache, and read into a buffer of the reading thread.
 //!
-//! With buffered reads, the page cache would hold data files a second time, in encoded form and in
-//! whole pages. Each buffered read makes the system find pages, insert them, evict others, and copy
-//! the bytes. With a direct read, the device writes into the reader's memory, and the reader
+//! With buffered reads, the page cache would hold cached blocks a second time, in encoded form and
+//! in whole pages. Each buffered read makes the system find pages, insert them, evict others, and
+//! copy the bytes. With a direct read, the device writes into the reader's memory, and the reader
 //! decodes the block from there.
 
 use std::cell::Cell;

@@ -1,17 +1,17 @@
 //! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! The lookup searches the nodes over the last keys of the extent's blocks
-//! ([`crate::block_search`]), which gives the block. Then a get needs the block's filter. If the
-//! filter rules the key out, the get needs nothing else of the block. The search nodes also have
-//! the offset of each block's filter: it is the word beside the head of the block's last key. This
-//! word lies in the leaf of the nodes in which the search ends. So the get finds the filter without
-//! reading the list of block properties.
+//! The lookup finds the block with search nodes over the last keys of the extent's blocks
+//! ([`crate::block_search`]). Then a get needs the block's filter. If the filter rules the key out,
+//! the get needs nothing else of the block. The search nodes also have the offset of each block's
+//! filter: it is the word beside the head of the block's last key. This word lies in the leaf in
+//! which the search ends, or in the next one. So the get finds the filter without reading the list
+//! of block properties.
 //!
-//! The lookup prefetches the filter before the leaf has arrived from memory. A small array has, for
-//! each leaf, the offset at which the filters of its eight blocks begin; they lie one after the
-//! other. So once the search of the root has determined the leaf, the lookup prefetches all eight
-//! filters, if they take few cache lines. This is so if rows are long: a block then has few keys,
-//! and its filter is small.
+//! The lookup prefetches the filter before the leaf has arrived from memory. A search that ends in
+//! a leaf finds one of eight blocks, whose filters lie one after the other. A small array has, for
+//! each leaf, the offset at which these filters begin. So once the search of the root has
+//! determined the leaf, the lookup prefetches all eight filters, if they take few cache lines. They
+//! take few if rows are long: a block then has few keys, and its filter is small.
 
 use std::ops::Range;
 

@@ -30,9 +30,8 @@
 //!
 //! Each block has its own properties and its own filter, so that a compaction can carry the block
 //! into another extent without decoding it. An extent holds the blocks that one flush or compaction
-//! wrote. A compaction may leave slices of older extents where they are although their keys lie
-//! between those of the blocks that it writes. So other extents may have keys between two
-//! neighbouring blocks of an extent.
+//! wrote. Other extents may have keys between two neighbouring blocks of an extent, because the
+//! compaction may have left slices of older extents in place there.
 
 mod async_reads;
 mod builder;

@@ -1,4 +1,4 @@
-//! What partial reads know of the parts of an extent's blocks. `partial_read.rs` has the
+//! The notes on the parts of an extent's blocks, for partial reads. `partial_read.rs` has the
 //! guarantees.
 
 use std::ops::Range;

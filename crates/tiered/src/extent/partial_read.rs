@@ -1,11 +1,11 @@
 //! Partial reads: a get that misses the cache reads only the needed part of a data block.
 //!
 //! A get needs one row of a block. Reading only the part that has the row saves most of the cost of
-//! a read: copying, checking and preparing sixteen kilobytes, and evicting another block. This pays
-//! if the block is not read again soon, and is possible only if the block is not compressed. To
-//! read a part, a get must know the offset of each part, its key range, and a checksum of its
-//! bytes. These are the block's *notes*. The table (block index and filters) stores them when the
-//! block has been read and verified for the second time.
+//! a read: copying, checking and preparing sixteen kilobytes, and evicting another block. A partial
+//! read pays if the block is not read again soon, and is possible only if the block is not
+//! compressed. To read a part, a get must know the offset of each part, its key range, and a
+//! checksum of its bytes. These are the block's *notes*. The table (block index and filters) stores
+//! them when the block has been read and verified for the second time.
 //!
 //! Rejected: storing the notes of a block at its first read, in memory that is allocated for all
 //! blocks of the extent at once. This wasted memory on blocks that are read only once. With 32
@@ -29,19 +29,19 @@
 //!   here.
 //! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks belong to its table in the
 //!   cache: they are charged with the table and evicted with it. A block that was read only once
-//!   has no notes yet. For it the table stores one number: the cache's count of misses at that read
-//!   (PARTIAL-READ-4).
+//!   has no notes yet. For such a block, the table stores one number: the cache's count of misses
+//!   at that read (PARTIAL-READ-4).
 //!
 //! The cache balancer weighs rows against blocks by the bytes that are read
 //! (`cache::cache_balancer`). There, a partial read counts with the bytes of the whole block,
 //! because a partial read and a whole read are one system call each. If it counted with the bytes
 //! of the part, a single read of a whole block would weigh as much as many gets that read parts.
-//! Blocks would then get memory that saves more reads as cached rows.
+//! The balancer would then give blocks memory in which cached rows would save more reads.
 //!
-//! Rejected: storing the notes in extents. Then the first read of a block could be partial, too.
-//! But a first read usually waits for the device, and this wait hardly depends on the bytes that
-//! are read. Notes in extents would save no memory either: they would have to be in memory to be
-//! used.
+//! Rejected: storing the notes in extents. This would make partial reads possible at the first read
+//! of a block. But a first read usually waits for the device, and this wait hardly depends on the
+//! bytes that are read. Notes in extents would save no memory either: they would have to be in
+//! memory to be used.
 //!
 //! Rejected: smaller blocks instead of parts. The keys, counts and filters of the additional blocks
 //! would take several times the memory of the notes.

@@ -9,8 +9,8 @@
 //!
 //! # Guarantees
 //! - **READAHEAD-1 (the same blocks).** A block that was read ahead equals what a read at the
-//!   moment of its use would return. It is checked like any block, and readahead holds its extent,
-//!   which does not change.
+//!   moment of its use would return. It is checked like any block. Readahead keeps its extent in
+//!   use, and an extent never changes.
 //! - **READAHEAD-2 (no failure is lost, none is made up).** Readahead does not report failures. If
 //!   a block could not be read ahead, or is damaged, the reader that needs the block reads it
 //!   itself and gets the failure. No reader gets a failure of a block that it did not need.
@@ -18,10 +18,10 @@
 //!   and waits for them. A scan that ends early does not wait: its queue goes back to a pool with
 //!   its reads in flight, and the next user of the queue waits until they end. A group of gets that
 //!   stops because of a failure waits for its reads.
-//! - **READAHEAD-4 (bounded).** A scan holds at most a limit of bytes, plus one piece, that are in
-//!   flight, or were read and not used yet. The limit is [`WINDOW_BYTES`], or a [`MEMORY_SHARE`]th
-//!   of the budget if that is less. A group of gets has at most a [`MEMORY_SHARE`]th of the budget
-//!   in flight. A single larger read is allowed, too. All of this memory is charged to the budget.
+//! - **READAHEAD-4 (bounded).** The bytes that a scan has in flight, or has read and not used yet,
+//!   are at most a limit, plus one piece. The limit is [`WINDOW_BYTES`], or a [`MEMORY_SHARE`]th of
+//!   the budget if that is less. A group of gets has at most a [`MEMORY_SHARE`]th of the budget in
+//!   flight. A single larger read is allowed, too. All of this memory is charged to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;

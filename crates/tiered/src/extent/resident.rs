@@ -48,7 +48,7 @@ pub(crate) struct Resident {
     counts: Box<[u8]>,
     /// The search nodes over the last keys, if blocks are searched by nodes.
     pub(super) nodes: Option<BlockNodes>,
-    /// What partial reads know of its blocks.
+    /// The notes on its blocks, for partial reads.
     pub(super) parts: PartIndex,
 }
 

@@ -9,14 +9,15 @@
 //!   that of a Bloom filter is about 1 %. Both rates hold for any keys, because these filters
 //!   depend only on hashes. A range filter has no such bound: it depends on how evenly the keys are
 //!   spread.
-//! - **FILTER-3 (it can always be built).** A point filter can be built from any hashes, also equal
-//!   ones, in time and memory in proportion to their number.
+//! - **FILTER-3 (it can always be built).** A point filter can be built from any hashes, even from
+//!   equal ones, in time and memory in proportion to their number.
 //! - **FILTER-4 (the same bytes for the same keys).** The bytes of a point filter depend only on
 //!   the hashes and their order. The bytes of a range filter depend only on the keys.
 //! - **FILTER-5 (any bytes can be asked).** A lookup in bytes that are not a filter returns `true`
-//!   or `false`, and never panics. In a filter of an unknown kind, it returns `true` for every key.
-//! - **FILTER-6 (a seek skips no key).** A seek in a range filter begins at a position and, in
-//!   either direction, returns another. The block has no key between the two.
+//!   or `false`, and never panics. A lookup in a filter of an unknown kind returns `true` for every
+//!   key.
+//! - **FILTER-6 (a seek skips no key).** A seek in a range filter begins at one position and
+//!   returns another position, in either direction. The block has no key between the two positions.
 //!
 //! # Format
 //!
@@ -24,8 +25,8 @@
 //!
 //! ```text
 //! 0          a Bloom filter of lines of 64 bytes (see `bloom`)
-//! 1..=127    a ribbon, of which this is the seed (see `ribbon`)
-//! 128        a range filter (see `range`): its length (varint), its bytes, and then a point filter
+//! 1..=127    a ribbon filter; the byte is its seed (see `ribbon`)
+//! 128        a range filter (see `range`): length (varint) and bytes, then a point filter
 //! 129..=255  not used yet
 //! ```
 //!

@@ -1,18 +1,18 @@
-//! Range filters: where a block has keys within its key range. A scan asks the filter before it
-//! reads the block.
+//! Range filters. A range filter says in which parts of its key range a block has keys. A scan asks
+//! the filter before it reads the block.
 //!
 //! The *head* of a key is its eight bytes behind the common prefix of the block's keys, as a
 //! number. The range from the first key's head to the last key's is divided into *cells* of equal
 //! width. One bit for each cell says whether the cell has a key. There are eight cells for each
 //! key, so the filter takes a byte for each key.
 //!
-//! A scan that enters the block's range asks the filter for the next cell with a key. It does not
-//! read the block before it reaches that cell. If a sub-level has a hundredth of a table's rows,
-//! about one in four scans of twenty rows has to read the sub-level's block.
+//! A scan that enters the block's range asks the filter for the next cell with a key. The scan
+//! reads the block only when it reaches that cell. If a sub-level has a hundredth of a table's
+//! rows, about one in four scans of twenty rows has to read the sub-level's block.
 //!
 //! Published range filters (SuRF, Rosetta, bloomRF) say whether a range with two known ends has a
-//! key. A scan with a limit does not know its end. It needs the next position that may have a key,
-//! and a bitmap in key order gives this position in one step.
+//! key. A scan with a limit does not know the end of its range. It needs the next position that may
+//! have a key, and a bitmap in key order gives this position in one step.
 //!
 //! A range filter saves most where keys are spread evenly. Where many keys share few cells, a scan
 //! that reaches such a cell reads the block, as it would without a filter.

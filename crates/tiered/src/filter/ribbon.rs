@@ -10,7 +10,7 @@
 //! If the system has no solution, the builder tries another seed of the hash. After several failed
 //! seeds it also adds slots.
 //!
-//! A filter may have at most 64 slots. Then each key chooses among all of them.
+//! If a filter has at most 64 slots, each key chooses among all of them.
 //!
 //! # Format
 //! The number of slots is a multiple of eight. The slots are stored as seven *columns*. A column

@@ -2,9 +2,9 @@
 //! device space of the levels.
 //!
 //! An inspection uses the metadata of extents and slices, and reads no blocks.
-//! `TieredEngine::inspect` inspects a running engine: all figures of one sub-table are of the same
-//! moment, those of different sub-tables need not be. [`Offline`] inspects a folder that no
-//! database has open.
+//! `TieredEngine::inspect` inspects a running engine. All figures of one sub-table are of the same
+//! moment; the figures of two sub-tables may be of different moments. [`Offline`] inspects a folder
+//! that no database has open.
 
 mod history;
 mod offline;

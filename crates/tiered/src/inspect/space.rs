@@ -1,13 +1,13 @@
 //! The device space of tables, by use.
 //!
 //! All figures are computed from the metadata of extents and slices; memtables are not included.
-//! The figures are exact, except for the payload bytes of newest versions. These are estimated: all
-//! versions of a slice are taken to have the same size, and a key counts once in each slice that
-//! has it. (Only a merge finds out that a version in a higher level replaces one below.)
+//! The figures are exact, except for the payload bytes of newest versions. The estimate of these
+//! bytes assumes that all versions of a slice have the same size. It counts a key once in each
+//! slice that has it. (Only a merge finds out that a version in a higher level replaces one below.)
 //!
-//! Slots, dead blocks and unused ends of slots belong to a whole extent, but slices of one extent
-//! may be in several levels and sub-tables. So each slice gets a share of these bytes, in
-//! proportion to the bytes of its blocks. The sums over all levels equal those over the extents.
+//! Slots, dead blocks and unused ends of slots belong to a whole extent, but the slices of one
+//! extent may be in several levels and sub-tables. So each slice gets a share of these bytes, in
+//! proportion to the bytes of its blocks. The sums over all levels equal the sums over the extents.
 
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 //! engine reads it.
 //!
 //! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`). It writes
-//! under another name and renames the file, without a sync. The reason is that the system reports a
-//! lost write to only one sync (DISK-5 of `storage::disk`). If a sync of this file got the report
-//! that an edit or extent was lost, the writer of this file would ignore it, and the writer of the
-//! edit or extent would not learn of it.
+//! under another name and then renames the file. It does not sync the file, because the system
+//! reports a lost write to only one sync (DISK-5 of `storage::disk`). If a sync of this file got
+//! the report that an edit or extent was lost, the writer of this file would ignore the report, and
+//! the writer of the edit or extent would not learn of the loss.
 //!
 //! A crash leaves the previous file, the new one, or bytes that fail the checksum. A missing, torn
 //! or damaged file, and a file of another version, all count as no statistics.
@@ -20,7 +20,7 @@
 //! | 4 | `SWRC` |
 //! | 2 | version: 1 |
 //! | 8 | when it was written |
-//! | 8 | the number of the next new extent at that time; the file has extents before it |
+//! | 8 | the number of the next new extent at that time; the file has only extents before it |
 //! | 8 | number of extents that were read lately; then of each, by ascending number: |
 //! | 8 | its number |
 //! | 8 | read counts of its eight regions (`temperature`), a byte each: 0 to 63, not all 0 |

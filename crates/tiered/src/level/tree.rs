@@ -8,9 +8,9 @@
 //!
 //! SLICE-TREE-3. *Only paths are copied.* If an edit changes nothing below a node, the tree after
 //! the edit has the same node. The exception is a neighbour that is merged with a changed node
-//! (SLICE-TREE-4). So an edit at one position copies a few nodes on each level of the path. Of each
-//! of them it copies at most [`ENTRIES_MAX`] pointers and key prefixes, whatever the number of
-//! slices.
+//! (SLICE-TREE-4). So an edit at one position copies a few nodes on each level of the path. For
+//! each of these nodes, it copies at most [`ENTRIES_MAX`] pointers and key prefixes, whatever the
+//! number of slices.
 //!
 //! SLICE-TREE-4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`]
 //! entries, and a node with neighbours has at least a quarter of that. So the depth is logarithmic

@@ -17,8 +17,8 @@
 //!                   extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
 //! 7 next extent     the smallest extent id never used
-//! 8 known           CSN: of each table that a commit up to it created, the manifest has the table,
-//!                   or the table was dropped for good
+//! 8 known           CSN: each table that a commit up to it created is in the manifest, or was
+//!                   dropped for good
 //! 9 add slice       table, level (0, 1, 2), sub-level (0 outside Level0), extent id, first block,
 //!                   blocks, bytes of blocks, smallest key, largest key, versions, keys,
 //!                   tombstones, payload bytes, smallest CSN, largest CSN

@@ -12,7 +12,7 @@
 //! node.
 //!
 //! Rejected: a flat map. A rewrite of the manifest and a backup's pin clone the map, and edits wait
-//! meanwhile. Cloning a flat map would copy an entry for each extent.
+//! until the map is cloned. Cloning a flat map would copy an entry for each extent.
 //!
 //! The number of a new extent is above all others, so new extents enter the rightmost node. When
 //! this node is full, it is not split in halves: it stays full, and the new extent begins a node of

@@ -2,29 +2,30 @@
 //!
 //! A file `MANIFEST-NNNNNN` holds checksummed edits. The file `CURRENT` holds the number of the
 //! manifest in force. When a manifest has grown past its limit, and at every opening, the engine
-//! writes a fresh manifest from the state alone and switches `CURRENT` by a rename.
+//! writes a fresh manifest that holds only the current state, and switches `CURRENT` by a rename.
 //!
 //! # Guarantees
 //!
 //! - **MANIFEST-1 (edits).** The edits of one call are in force together or not at all. After the
-//!   call has returned they survive any crash.
+//!   call has returned, its edits survive any crash.
 //! - **MANIFEST-2 (failure).** On a full disk none of a call's edits is recorded, and a later call
 //!   may succeed. After any other failure it is unknown whether the edits survive a restart, and
 //!   every later call fails.
 //! - **MANIFEST-3 (short waits).** An edit waits for a concurrent rewrite only during two of the
-//!   rewrite's steps. One clones the state, which copies one pointer for each table. The other puts
-//!   the new file in force, which takes a few syncs. Neither step takes longer if there are more
-//!   extents.
+//!   rewrite's steps. In one, the rewrite clones the state, which copies one pointer for all
+//!   extents of a table. In the other, it puts the new file in force, which takes a few syncs.
+//!   Neither step takes longer if there are more extents.
 //! - **MANIFEST-4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force
 //!   has all edits that were recorded until then.
 //! - **MANIFEST-5 (a failed rewrite).** If a rewrite fails on a full disk, the file in force stays,
 //!   edits continue, and another rewrite begins once the file has grown by half. After any other
 //!   failure of a rewrite MANIFEST-2 holds, and no recorded edit is lost.
 //! - **MANIFEST-6 (opening).** The state that an opening has read survives any crash, because the
-//!   opening writes it to a fresh file. This is needed: the bytes that the opening read may be only
-//!   in the system's page cache, because their writer was killed before it synced them, or because
-//!   its sync failed. After a failed sync the system counts the pages as clean, so another sync
-//!   does not write them. Only rewriting the bytes brings them to the device.
+//!   opening writes it to a fresh file, or on a full disk to the existing file again. This is
+//!   needed because the bytes that the opening read may be only in the system's page cache: their
+//!   writer was killed before it synced them, or its sync failed. After a failed sync, the system
+//!   counts the pages as clean, so another sync does not write them. Only writing the bytes again
+//!   brings them to the device.
 
 mod edit;
 mod extents;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! header  0  magic      8 bytes  "SPWYMNFT"
-//!         8  version    u16      2
+//!         8  version    u16      3
 //!        10  zero       u16
 //!        12  slot bytes u32      the size of a slot in the data files
 //!        16  number     u64      the manifest's number, as in its file name
@@ -23,12 +23,12 @@
 //! The manifest writes and syncs a record with edits, and then writes and syncs a *seal*, a record
 //! without edits. Only then does the engine act on the edits. So a bad record is one of two things:
 //!
-//! - A bad record with a valid record anywhere after it is damage. It was once durable, because the
-//!   later record was written after the sync of the earlier one. The opening fails, and names file
-//!   and offset.
+//! - A bad record with a valid record anywhere after it is damage. The bad record was once durable,
+//!   because the manifest writes a record only after it has synced the record before it. The
+//!   opening fails, and names file and offset.
 //! - A bad record without a valid record after it is the torn tail of an append that a crash cut
-//!   short. The engine never acted on its edits, because its seal is not durable. The opening
-//!   discards it.
+//!   short. The engine never acted on the edits of this append, because their seal is not durable.
+//!   The opening discards the bad record.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

@@ -1,31 +1,31 @@
 //! Rewrites the manifest into a fresh file while edits continue.
 //!
 //! The goal: the time for which an edit waits for a rewrite does not grow with the manifest
-//! (MANIFEST-3), and a crash at any moment of a rewrite loses no edit (MANIFEST-4).
+//! (MANIFEST-3). A crash at any moment of a rewrite loses no edit (MANIFEST-4).
 //!
-//! 1. Under the manifest's lock, the rewrite clones the state, which copies one pointer for each
-//!    table ([`super::extents`]). The clone is the *picture*. From then on, edits still go into the
-//!    file in force, and their bytes are also kept in memory.
+//! 1. Under the manifest's lock, the rewrite clones the state, which copies one pointer for all
+//!    extents of a table ([`super::extents`]). The clone is the *picture*. From then on, edits
+//!    still go into the file in force, and the manifest also keeps their bytes in memory.
 //! 2. Without the lock, the rewrite writes the picture to a new file, in pieces with a sync after
 //!    each. The pieces keep the syncs of concurrent edits short: such a sync may have to wait until
-//!    the file system has written other dirty data, and the rewrite never leaves more than one
-//!    piece of dirty data. The rewrite then writes the new `CURRENT` under a temporary name beside
-//!    the old one.
-//! 3. Without the lock, the rewrite appends the edits that were kept meanwhile, in rounds, until
-//!    few remain.
+//!    the file system has written other dirty data, and at most one piece of the picture is dirty
+//!    at a time. The rewrite then writes the new `CURRENT` under a temporary name beside the old
+//!    one.
+//! 3. Without the lock, the rewrite appends the edits that were kept in memory meanwhile to the new
+//!    file, in rounds, until few remain.
 //! 4. Under the lock, the rewrite appends and syncs the remaining edits, switches `CURRENT` by a
 //!    rename, and syncs the folder. Later edits go into the new file. The rewrite removes the old
 //!    file after it has released the lock.
 //!
-//! Until the rename, the file in force has every edit. At the rename both files have every edit. So
-//! a crash at any operation leaves one file in force with all acknowledged edits, and a failure
+//! Until the rename, the file in force has every edit. At the rename, both files have every edit.
+//! So a crash at any operation leaves one file in force with all acknowledged edits, and a failure
 //! before the rename changes nothing.
 //!
 //! Rejected: writing edits into both files from the beginning. Each edit would need two more syncs
 //! during a rewrite.
 //!
-//! Rejected: building the state that is written by reading the old file again, instead of cloning
-//! the state in memory. It would take the memory of a second state.
+//! Rejected: reading the old file again to build the state that is written, instead of cloning the
+//! state in memory. This would take the memory of a second state.
 //!
 //! Rejected: writing the state in parts under the lock, and releasing the lock between the parts.
 //! It would need no copy-on-write tree, but every edit would have to check whether the part of the

@@ -1,10 +1,10 @@
-//! The gate of a memtable: it admits insertions while the memtable is active, and after it is
-//! sealed, shows when the last insertion has left.
+//! The gate of a memtable. It admits insertions while the memtable is active. After the memtable is
+//! sealed, it shows when the last insertion has left.
 //!
-//! Every insertion enters the gate and leaves it. One counter for all threads would move from core
-//! to core at each insertion. So there are several *stripes*, each in a cache line of its own. A
-//! thread always uses the same stripe. The stripe also has the other counters that an insertion
-//! changes.
+//! Every insertion enters the gate and leaves it. The cache line of one counter for all threads
+//! would move from core to core at each insertion. So there are several *stripes*, each in a cache
+//! line of its own. A thread always uses the same stripe. The stripe also has the other counters
+//! that an insertion changes.
 
 use std::cell::Cell;
 

@@ -13,8 +13,8 @@
 //! # Invariants
 //!
 //! - A key or version is written in full before a pointer to it is published with Release. Readers
-//!   follow pointers that they loaded with Acquire. A key or version is never moved, and never
-//!   freed before the arena.
+//!   follow pointers that they loaded with Acquire. A key or version never moves. Its memory is
+//!   freed only together with the whole arena.
 //! - A version list is ordered by CSN, descending. Of versions with equal CSNs, the one pushed last
 //!   stands first. No version is ever unlinked, so a push needs only a compare-and-swap on a link.
 //!

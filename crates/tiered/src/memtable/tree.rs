@@ -17,11 +17,12 @@
 //!
 //! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the
 //!   next node's `low`. A key is in the node to which the descent leads, or to the right of this
-//!   node, never to the left of it: entries move only to the right, and a node is linked into the
-//!   level above after it is in the list of its own level. So the levels above are shortcuts, which
-//!   may lack a node for a while.
+//!   node, never to the left of it. The reasons are that entries move only to the right, and that a
+//!   node is linked into the list of its own level before it is linked into the level above. So the
+//!   levels above are shortcuts, which may lack a node for a while.
 //! - A reader takes no lock and never waits for a writer, even if the writer is preempted in the
-//!   middle of a change. It retries at a node that is split while it reads.
+//!   middle of a change. If a writer splits a node while a reader reads it, the reader retries at
+//!   this node.
 //! - A writer that adds a key locks one leaf while it writes a slot, and never holds the locks of
 //!   two nodes that other threads can reach. A writer that adds a version to an existing key takes
 //!   no lock.
@@ -30,11 +31,12 @@
 //!   `low`, and comes to the next leaf to the left, which has only keys below `low`. Every leaf but
 //!   the leftmost has a key, so the last key of this leaf is the predecessor. If this leaf is the
 //!   leftmost and is empty, there is no predecessor.
-//! - No node is freed before the tree.
+//! - Nodes are freed only together with the whole tree.
 //!
 //! Rejected: optimistic lock coupling over wide sorted nodes (Leis and others). It needs fewer
 //! levels, but a writer moves entries in place. Readers of the node wait for this writer, even if
-//! it is preempted. In the chosen tree, a writer prepares a slot and publishes it by one store.
+//! the writer is preempted. In the chosen tree, a writer prepares a slot and publishes it by one
+//! store.
 #![allow(unsafe_code)] // A leaf: nodes and keys live in arenas, behind atomic pointers.
 
 use std::ptr::NonNull;

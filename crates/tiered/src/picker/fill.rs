@@ -1,4 +1,5 @@
-//! Simulates fills with sizes only, without data, to measure the write amplification of the picks.
+//! Simulates how a table is filled, with sizes only and without data, to measure the write
+//! amplification of the picks.
 
 use std::sync::Arc;
 

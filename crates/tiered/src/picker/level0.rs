@@ -287,7 +287,7 @@ impl Chooser<'_> {
 
     /// Merges directly into Level2, together with the slices of Level1 at these keys, if all of
     /// them overlap little of Level2. A later major compaction of them would hardly overlap less,
-    /// and this way the data is written once less. Does not do so if Level1 has hot slices there
+    /// and this way the data is written once less. `None` if Level1 has hot slices there
     /// (PICKER-6).
     fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
         let Levels { level1, level2, .. } = self.levels;

@@ -1,5 +1,5 @@
-//! Simulates the mix of figure 20 of the X-Engine paper with keys only: it measures the bytes that
-//! the picks write, without a clock or a disk, so the result is deterministic.
+//! Simulates the mixed workload of figure 20 of the X-Engine paper with keys only, to measure the
+//! bytes that the picks write. It uses no clock and no disk, so the result is deterministic.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

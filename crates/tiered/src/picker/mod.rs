@@ -1,6 +1,6 @@
 //! The compaction picker: which slices to compact next, as pure functions of a sub-table's levels.
 //!
-//! # What a pick must keep
+//! # Rules of a pick
 //! - **PICKER-1.** If several runs hold versions of one key, the newer run holds the newer
 //!   versions. So a slice leaves Level0 only together with every slice of older sub-levels that
 //!   overlaps it.
@@ -17,10 +17,10 @@
 //!   the versions that the tombstones hide are gone. If there are many range tombstones, a deletion
 //!   compaction rewrites slices without the versions that these range tombstones hide.
 //! - *Intra-Level0*: neighbouring sub-levels merge into one, because a read visits each sub-level.
-//!   This happens while Level0 holds too few bytes for a minor compaction, and when it has so many
-//!   sub-levels that writers would soon be slowed. The picker weighs two figures: the bytes that
-//!   the merge writes, and the number of memtables that Level0 can then take before it must merge
-//!   as much again. So it prefers small sub-levels, and many of them.
+//!   This happens while Level0 holds too few bytes for a minor compaction, and when Level0 has so
+//!   many sub-levels that writers would soon be slowed. The picker weighs two figures: the bytes
+//!   that the merge writes, and the number of memtables that Level0 can then take before a merge
+//!   must rewrite the result of this one. So it prefers small sub-levels, and many of them.
 //! - *Minor*: Level0 is compacted once its bytes reach a fixed number or, if that is more, a share
 //!   of the bytes of the lower levels. The picker takes the key range in which Level0 has the most
 //!   bytes for each overlapping byte of the level below. The outputs go into Level1. Where it is
@@ -29,12 +29,12 @@
 //! - *Self-major*: within Level2, extents of mostly dead blocks, and slices with many versions that
 //!   no snapshot sees, are merged into fewer extents once wasted space exceeds a ceiling.
 //!
-//! The target of Level1 follows from the cost of moving a byte down. Compactions rewrite about
-//! `|L1|/|L0|` bytes for it at the first step and `|L2|/|L1|` at the second. The sum is smallest if
-//! both are equal. So Level1's target is the geometric mean of the bytes of Level2 and of the bytes
-//! that Level0 holds when it is compacted. Level0 and Level1 also cost space: most of their rows
-//! are newer versions of rows in Level2, and both versions are stored. So a ceiling limits Level0
-//! and Level1 together to a share of Level2.
+//! The target of Level1 follows from the cost of moving a byte down. For each byte, compactions
+//! rewrite about `|L1|/|L0|` bytes on the way from Level0 to Level1, and about `|L2|/|L1|` on the
+//! way to Level2. The sum is smallest if both are equal. So Level1's target is the geometric mean
+//! of the bytes of Level2 and of the bytes that Level0 holds when it is compacted. Level0 and
+//! Level1 also cost space: most of their rows are newer versions of rows in Level2, and both
+//! versions are stored. So a ceiling limits Level0 and Level1 together to a share of Level2.
 //!
 //! # Temperature (appendix C)
 //! - **PICKER-5.** Among choices of about the same cost, the coldest goes down.
@@ -43,10 +43,11 @@
 //!   if a read of Level2 costs no more than one of Level1. So there is always a slice to take down.
 //!
 //! # A full disk
-//! - **PICKER-7.** While space is short, slices with any tombstone and any range tombstone are due
-//!   for a deletion compaction, and Level2 for a self-major compaction that frees one slot. A
-//!   deletion compaction then reads at most the bytes that the shape allows. `compact_one` lowers
-//!   this figure, down to one slot and a little more, if the outputs do not fit on the disk.
+//! - **PICKER-7.** While space is short, a single tombstone in Level0 or Level1, or a single range
+//!   tombstone, makes a deletion compaction due, and one wasted slot in Level2 makes a self-major
+//!   compaction due. A deletion compaction then reads at most the bytes that the shape allows. If
+//!   the outputs do not fit on the disk, `compact_one` lowers this figure, down to little more than
+//!   one slot.
 //!
 //! # Order
 //! The functions here choose within one sub-table. `compact_one` in `engine/work.rs` chooses among

@@ -1,15 +1,15 @@
 //! Chooses extents to move to devices of other classes, as a pure function of the classes, levels
 //! and temperatures of the extents and of the free space of each class.
 //!
-//! # What a pick must keep
+//! # Rules of a pick
 //! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
 //! - **MOVE-PICK-2.** An extent goes to the class that is meant for its level. If this is the
-//!   slowest class, a hot extent goes to the class above it instead, and one of the hottest extents
-//!   goes two classes up.
+//!   slowest class, a hot extent goes to the next faster class instead, and one of the hottest
+//!   extents goes to a class two steps faster.
 //! - **MOVE-PICK-3.** No extent moves to a class with little or no free space: the remaining space
 //!   is for new extents.
-//! - **MOVE-PICK-4.** An extent that has moved up moves down again only once it is much cooler than
-//!   it had to be to move up. So no extent moves back and forth.
+//! - **MOVE-PICK-4.** The temperature below which an extent moves down again is much lower than the
+//!   temperature from which it moves up. So no extent moves back and forth.
 //! - **MOVE-PICK-5.** A class may have no space for a hot extent that should move there. Then the
 //!   coolest of the extents that are in this class only because of their temperature moves down, if
 //!   it is much cooler than the hot extent.

@@ -1,5 +1,5 @@
-//! Recompression: rewrites slices that were re-linked to Level2, because they still have the coding
-//! of the level above.
+//! Recompression: rewrites slices that were re-linked to Level2 and so still have the coding of the
+//! level above.
 //!
 //! A compaction re-links a slice that it need not merge, even to a level with stronger compression.
 //! That saves writes under load. Later, a recode compaction compresses such slices, and packs

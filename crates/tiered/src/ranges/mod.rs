@@ -1,62 +1,63 @@
 //! Range tombstones: deletions of everything that a snapshot saw of a key range.
 //!
-//! A range tombstone over the keys in `[start, end)` has a *mark*, which is two CSNs: `csn` is the
-//! commit that deleted the range, and `upto` is the snapshot at which its transaction read the
-//! range. The commit deleted every version up to `upto`. Versions that other transactions installed
-//! after that snapshot are above `upto` and stay.
+//! A range tombstone over the keys in `[start, end)` has a *mark*, which consists of two CSNs:
+//! `csn` is that of the commit that deleted the range, and `upto` is the snapshot at which the
+//! transaction of this commit read the range. The commit deleted every version up to `upto`.
+//! Versions that other transactions installed after that snapshot are above `upto` and stay.
 //!
 //! Whether a version is hidden depends on its key and its CSN, and not on where it is stored. So
 //! range tombstones need not lie in extents among the versions that they hide. A memtable has the
-//! range tombstones of its commits. A flush hands them to the levels of the sub-table, which have
-//! one list for all slices, and the manifest records this list. When a compaction re-links a slice
-//! or carries a block, it has no range tombstones to rewrite.
+//! range tombstones of its commits. The levels of a sub-table have one list for all slices. A flush
+//! adds the range tombstones of the memtable to this list, and the manifest records the list. A
+//! compaction that re-links a slice or carries a block has no range tombstones to rewrite.
 //!
 //! Rejected: storing range tombstones in the extents, as other engines do. A compaction would cut
 //! them at the ends of its slices and copy the pieces. A piece between the keys of two extents
 //! would need a slice without rows. A read would have to open extents that have no version of its
 //! key, only for their range tombstones.
 //!
-//! # What holds
+//! # Guarantees
 //! In this list, a *range* is a range tombstone.
 //!
 //! - **RANGE-TOMBSTONE-1 (reads).** For a key and a snapshot, a version is hidden if some range
 //!   over the key has `csn <= snapshot` and `upto >= ` the version's CSN. A range that hides a
 //!   version hides all older ones as well, so a read checks only the newest version at or below the
-//!   snapshot. If that version is hidden or there is none, the key reads as deleted by the newest
-//!   `csn` of the ranges that the snapshot sees. So a writer with an older snapshot learns of the
-//!   conflict, even if the key never had a version.
+//!   snapshot. If that version is hidden or there is none, the read reports the key as deleted by
+//!   the newest `csn` of the ranges over the key that the snapshot sees. So a writer with an older
+//!   snapshot learns of the conflict, even if the key never had a version.
 //! - **RANGE-TOMBSTONE-2 (own commit).** `upto < csn`, so a range hides no version of its own
 //!   commit or of a later one, in whatever order the commits are installed.
 //! - **RANGE-TOMBSTONE-3 (installed after what it hides).** When a range is installed, every
-//!   version that it hides is already installed. So no version that is installed later is hidden by
-//!   it, even if the range was flushed meanwhile.
+//!   version that it hides is already installed. So a range hides no version that is installed
+//!   after it, even if the range was flushed meanwhile.
 //! - **RANGE-TOMBSTONE-4 (kept while it hides).** A range leaves the levels' list, for some of its
-//!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left. The
-//!   same rule holds for the tombstone of a key.
+//!   keys, once every live snapshot sees the range and the sub-table has no version of these keys
+//!   up to `upto` any more. The same rule holds for the tombstone of a single key.
 //! - **RANGE-TOMBSTONE-5 (dropped).** For flushes and compactions, a range counts as a newer
 //!   version of each key that it covers, with the range's CSN. They drop a hidden version where
-//!   such a newer version would let them drop it. If every live snapshot sees the range, a
-//!   compaction re-links no slice and carries no block that has hidden versions. It drops slices
-//!   and blocks that have only hidden versions unread.
+//!   they would drop a version that has such a newer version. If every live snapshot sees the
+//!   range, a compaction re-links no slice and carries no block that has hidden versions. If a
+//!   slice or block has only hidden versions, the compaction drops it without reading it.
 //! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
 //!   records the range.
 //! - **RANGE-TOMBSTONE-7 (no cost without ranges).** If there are no ranges, a read checks only one
 //!   flag of each memtable, and whether the levels' list is empty.
 //! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit installs consecutive ranges of its
-//!   batch together, by one union with the memtable's ranges. A union copies all ranges of the
-//!   memtable. The cost of a union is bounded: a memtable whose ranges take more than
-//!   [`crate::memtable::RANGES_BYTES_MAX`] is sealed.
+//!   batch together, by one union with the memtable's ranges. Each union copies all ranges of the
+//!   memtable. This cost is bounded, because a memtable is sealed when its ranges take more than
+//!   [`crate::memtable::RANGES_BYTES_MAX`].
 //! - **RANGE-TOMBSTONE-9 (before its flush).** While a range is only in memory, flushes of older
 //!   memtables and drops of whole slices already drop the versions that it hides from every live
 //!   snapshot. This is safe: the log has the range durably, and an opening installs the range
 //!   again. On a full disk, the dropped versions free the space that the flush of the range needs.
-//!   While space is short, the same holds for flushes and the tombstones of single keys.
+//!   While space is short, flushes also drop the versions that a tombstone of a single key in
+//!   memory hides from every live snapshot.
 //!
 //! # Form
 //! A list stores its ranges as *fragments*, which do not overlap. Each fragment has the marks of
 //! all ranges over it, so one binary search finds all marks of a key. A range has no identity
-//! except its mark over its keys. So lists are united and subtracted like sets, and may be cut at
-//! any key.
+//! except its mark over its keys. So lists can be united and subtracted like sets, and can be cut
+//! at any key.
 
 mod fragments;
 #[cfg(all(test, not(loom)))]

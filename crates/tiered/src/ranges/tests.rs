@@ -1,4 +1,4 @@
-//! Lists of range tombstones against sets of keys and marks.
+//! Tests lists of range tombstones against a model: sets of keys and marks.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -5,9 +5,9 @@
 //! rows ([`Source::advance`]). After [`spillway_base::ErrorKind::WouldBlock`] a step can be
 //! repeated: until a step succeeds, the source keeps its position.
 //!
-//! A source can also *approach* its first row: it moves as near to the row as is known without
-//! reading a block, and its current key is then a bound: in the source's direction, the row is at
-//! this key or after it. The next step moves to the row.
+//! A source can also *approach* its first row: it moves as near to the row as it can without
+//! reading a block. Its current key is then a bound: in the source's direction, the row is at this
+//! key or after it. The next step moves to the row.
 //!
 //! # Guarantees
 //! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
@@ -24,10 +24,11 @@
 //!   batch until the next step. If no further value can be added cheaply, the batch is the current
 //!   row alone.
 //! - **SOURCE-5 (bounded steps).** A step ends at each tombstone, and a batch skips only few keys
-//!   that have no version at the snapshot. So a scan of one row does not wait for keys behind that
-//!   row that other transactions have added since, and a long scan can be stopped between steps.
-//! - **SOURCE-6 (deletions by leaves).** A source over a memtable may find two consecutive keys
-//!   that are no values at the snapshot. Then it lists all later keys in the leaf of the second
+//!   that have no version at the snapshot. So a scan of one row does not pass many keys that other
+//!   transactions have since inserted behind that row, and the caller can stop a long scan between
+//!   steps.
+//! - **SOURCE-6 (deletions by leaves).** A source over a memtable may meet two consecutive keys
+//!   that have no value at the snapshot. Then it lists all later keys in the leaf of the second
 //!   key, prefetches them together, and steps through the list. So it does not wait for the memory
 //!   of each key in turn. Keys that are inserted meanwhile may be missing from the list. The scan
 //!   does not need them: they have no version at the snapshot (E2).
@@ -176,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Moves as near to its first row as is known without reading a block (SOURCE-1, SOURCE-2).
+    /// Moves as near to its first row as it can without reading a block (SOURCE-1, SOURCE-2).
     /// Returns `false` if it has none. The next step moves to that row.
     pub(crate) fn approach(&mut self, access: Access) -> Result<bool> {
         match self {

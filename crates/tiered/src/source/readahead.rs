@@ -10,10 +10,10 @@
 //!   a busy machine).
 //!
 //! A source begins to read ahead once three consecutive blocks of the scan were not in the block
-//! cache. Most scans end earlier, and so cause no unneeded reads. From then on a read is always in
-//! flight, and each read is larger than the one before, up to a limit. The source stops when
-//! several consecutive blocks are found in memory: another reader may have read these blocks, and
-//! then it may have read the following ones too.
+//! cache. Most scans end earlier, and so cause no unneeded reads. A source that reads ahead always
+//! has a read in flight, and each read is larger than the one before, up to a limit. The source
+//! stops reading ahead when it finds several consecutive blocks in the block cache: another reader
+//! may have read these blocks, and then it may have read the following ones too.
 
 use std::ops::Range;
 use std::sync::Arc;

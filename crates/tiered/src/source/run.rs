@@ -246,7 +246,7 @@ impl RunSource {
         self.at.as_ref().is_some_and(|at| at.row.is_value())
     }
 
-    /// Moves as near to the first row as is known without reading a block (SOURCE-1, SOURCE-2).
+    /// Moves as near to the first row as it can without reading a block (SOURCE-1, SOURCE-2).
     /// Returns `false` if there is none.
     pub(super) fn approach(&mut self, access: Access) -> Result<bool> {
         debug_assert!(self.at.is_none(), "a source approaches before it stands");

@@ -5,7 +5,7 @@
 //! the data folder has a record of the other folders, and each other folder has a record of its
 //! owner:
 //!
-//! - **SPACE-1.** A database opens only with every folder that has data files of it, each at its
+//! - **SPACE-1.** A database opens only with every folder that has its data files, each at its
 //!   recorded path, or at the path that the settings give. If a folder is missing, the opening
 //!   fails with an error that names the folder and the setting for it, and changes nothing.
 //! - **SPACE-2.** A folder belongs to one database, and a database touches no file of another.

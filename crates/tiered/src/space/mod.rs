@@ -3,19 +3,19 @@
 //! Data files are in one folder, or in several on devices of different classes ([`DeviceClass`]). A
 //! file's number is used in one folder only, so a reference to slots need not name the folder.
 //!
-//! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their
-//! last slots become free. The set of used slots is not stored: an opening derives it from the
-//! manifest. The slots of an extent become free when its last handle is dropped. At that time the
-//! edit that removed the extent is durable, and the last reader is done.
+//! Files are called `NNNNNN.data`. They grow by several slots at a time, whose space is allocated,
+//! and shrink when their last slots become free. The set of used slots is not stored: an opening
+//! derives it from the manifest. The slots of an extent become free when its last handle is
+//! dropped. At that time the edit that removed the extent is durable, and the last reader is done.
 //!
 //! SPACE-1 to SPACE-3 are in `folders`.
 //!
-//! - **SPACE-4.** The file system has allocated the space of a slot that is handed out, so a write
-//!   to it does not meet a full disk. On a full disk it has allocated only the bytes of the extent,
-//!   if they leave at least a sixteenth of its slots unused. Otherwise a flush or a compaction that
-//!   frees space would need a whole slot first. While space is short, the rest of a slot that has
-//!   all its space is returned ([`SpaceManager::trim`]). Otherwise a compaction of an extent in
-//!   which half of the rows are deleted would free nothing.
+//! - **SPACE-4.** Before the space manager hands out a slot, the file system has allocated the
+//!   slot's space, so a write to the slot does not meet a full disk. On a full disk, only the bytes
+//!   of the extent are allocated, if they leave at least a sixteenth of its slots unused. Else a
+//!   flush or a compaction that frees space would first need a whole slot. While space is short,
+//!   the unused rest of slots goes back to the file system ([`SpaceManager::trim`]). Else a
+//!   compaction of an extent in which half of the rows are deleted would free nothing.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the other free slots goes back to the file system, wherever in a file they are. It is
 //!   allocated again before the slots are used.

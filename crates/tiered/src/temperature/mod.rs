@@ -8,14 +8,14 @@
 //! nothing. Written bytes advance the epoch, too. Without them, the temperatures of a table that is
 //! only written would never decay.
 //!
-//! # What holds
+//! # Guarantees
 //! - **TEMPERATURE-1.** A read takes no lock for its count. Twelve of thirteen reads only decrement
 //!   a thread-local counter. The thirteenth is counted by a plain store to the extent's word. Each
 //!   sixteenth counted read, which is one read in 208, also adds to the shared count of the epoch.
-//! - **TEMPERATURE-2.** Each epoch halves all counts. A count is halved when it is next used, once
-//!   for each epoch that has ended since its last change. The temperature of an extent that is read
-//!   as often as the average is about [`MEAN`] at the beginning of an epoch, and about twice
-//!   [`MEAN`] at its end.
+//! - **TEMPERATURE-2.** Each epoch halves all counts. The next use of a count halves it, once for
+//!   each epoch that has ended since its last change. The temperature of an extent that is read as
+//!   often as the average is about [`MEAN`] at the beginning of an epoch, and about twice [`MEAN`]
+//!   at its end.
 //! - **TEMPERATURE-3.** A temperature belongs to blocks. The temperature of a slice is computed
 //!   from the counts of its blocks' regions, scaled up to a whole extent. Moving an extent or
 //!   re-linking a slice changes no temperature.

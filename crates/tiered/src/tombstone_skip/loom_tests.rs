@@ -1,5 +1,5 @@
-//! One scan that publishes a gap and one insertion into the gap, in every order of their steps and
-//! with every value that a load may return.
+//! Loom models of one scan that publishes a gap and one insertion into the gap, in every order of
+//! their steps and with every value that a load may return.
 
 use std::sync::Arc;
 

@@ -2,19 +2,21 @@
 //!
 //! A table that is used as a queue collects tombstones at its head. A compaction drops them only
 //! once no snapshot needs them, and tombstones in memtables stay until a flush. Each time a
-//! consumer polls the queue for its first row, a scan would walk over all of these tombstones. So a
-//! scan that has walked over them once records a gap, and later scans skip the gap. A gap is a key
-//! range, and the CSN of a snapshot at which the range had no row. A new gap is first *on trial*,
-//! where no scan skips it, and then *active*. A sub-table has a few gaps.
+//! consumer polls the queue for its first row, a scan would walk over all of these tombstones.
+//!
+//! So a scan that has walked over them once records a gap, and later scans skip the gap. A gap is a
+//! key range, and the CSN of a snapshot at which the range had no row. A new gap is first *on
+//! trial*; scans do not skip it yet. Later it becomes *active*. A sub-table has a few gaps.
 //!
 //! # Guarantees
 //!
-//! - **TOMBSTONE-SKIP-1 (truth).** At any snapshot that E2 allows to be read, and that is at or
-//!   above an active gap's CSN, no key in the gap has a value. A scan at such a snapshot that
-//!   reaches the gap, or begins in it, continues past the gap's end and returns the same rows as
-//!   without the gap. A scan at an older snapshot never skips the gap.
+//! - **TOMBSTONE-SKIP-1 (truth).** No key in an active gap has a value at a snapshot that is at or
+//!   above the gap's CSN and that E2 allows to be read. A scan at such a snapshot that reaches the
+//!   gap, or begins in it, continues past the gap's end and returns the same rows as without the
+//!   gap. A scan at an older snapshot never skips the gap.
 //! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no active gap
-//!   covers its key, and no gap that is then on trial will cover the key when it becomes active.
+//!   covers the key of the value. A gap that is on trial at this moment will not cover the key when
+//!   it becomes active.
 //! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock to find gaps. An insertion takes a lock only
 //!   for a value inside a gap; if the sub-table has no gap, it loads one word. Deletions do
 //!   nothing.
@@ -38,23 +40,25 @@
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
 //! into a memtable and then checks the gaps over its key. The scan puts the gap on trial, and then
-//! checks the memtables again for any value above S. If this second check finds a value, the gap
-//! ends before it. At least one of the two checks must see the other thread's write. Without a
-//! memory barrier, both checks may miss it.
+//! checks the memtables again for any value above S. If this second check finds a value, the scan
+//! ends the gap before the value's key. At least one of the two threads must see the write of the
+//! other. Without a memory barrier, both checks may miss it.
 //!
 //! A fence in each insertion would suffice, but is not needed: every insertion already passes the
-//! *gate* of its memtable. It changes a word of the gate when it enters and when it leaves, and it
-//! checks for gaps before it leaves. So the scan changes all words of the gate, too, between the
-//! beginning of the trial and its second check, and must find no writer inside at each change.
+//! *gate* of its memtable. The insertion changes a word of the gate when it enters and when it
+//! leaves, and it checks for gaps before it leaves. So the scan makes an atomic change to every
+//! word of the gate, too (it adds zero), between the beginning of the trial and its second check.
+//! At each change, it must find that no writer is inside.
 //!
 //! A writer that left before the scan changed its word has put its value where the second check
-//! sees it. A writer that enters after the change sees the gap on trial. The scan does not wait
-//! long: if a writer stays inside, the scan withdraws the gap, and a later scan tries again.
+//! sees it. A writer that enters after the scan has changed the word sees the gap on trial. The
+//! scan does not wait long: if a writer stays inside, the scan withdraws the gap, and a later scan
+//! tries again.
 //!
 //! *Which memtables.* The scan loads the view and passes the gate of the active memtable under the
-//! lock that protects the replacement of views. (It uses a try-lock, so scans do not wait.) A
-//! memtable that becomes active later is in a view that is stored under the same lock later. So an
-//! insertion into this memtable sees the gap on trial.
+//! lock that protects the replacement of views. (It only tries to take this lock, so scans do not
+//! wait.) A memtable that becomes active later is in a view that another thread stores later under
+//! the same lock. So an insertion into this memtable sees the gap on trial.
 //!
 //! The scan also requires that no writer is inside the gate of an immutable memtable. Such a
 //! memtable may come from a sub-table that was split or joined since. A writer that is still inside
@@ -62,35 +66,38 @@
 //! memtables are soon empty, because no writer enters them any more.
 //!
 //! So the view that the scan has loaded has every value above S whose writer did not see the gap on
-//! trial. The value is in a memtable, which the second check reads, or was flushed since. If it was
-//! flushed, its slice has CSNs above S, and the scan withdraws the gap. (No present or future
-//! snapshot sees a value that a compaction dropped, HORIZON-2.)
+//! trial. The value is in a memtable, which the second check reads, or a flush has written it to a
+//! slice since. Such a slice has CSNs above S, and the scan withdraws the gap. (No present or
+//! future snapshot sees a value that a compaction dropped, HORIZON-2.)
 //!
 //! *From trial to active.* Gaps on trial and active gaps are in one list, which is changed under a
 //! lock. An insertion that finds its key in a gap on trial removes this gap from the list, and the
 //! scan then cannot activate it. An insertion that finds its key in an active gap replaces the gap
-//! by its parts on both sides of the key. It does so before it leaves the gate, so before its
-//! commit counts as installed. A snapshot that sees the value is taken later than that. So a scan
-//! at this snapshot finds the list without the gap (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
+//! by its parts on both sides of the key.
+//!
+//! The insertion changes the list before it leaves the gate, so before its commit counts as
+//! installed. Every snapshot that sees the value is taken later than that. So a scan at such a
+//! snapshot finds the list without the gap (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
 //!
 //! *Gaps within gaps.* A scan that records a gap may have skipped active gaps. The second check
-//! skips them, too. It uses the list of gaps as it is after the scan has passed the gate: had a
-//! value been inserted into such a gap, its writer would have cut the gap before it left. So a
-//! consumer that polls a queue walks only over the rows that were deleted since the last poll, and
-//! its new gap absorbs the gap that it skipped.
+//! skips them, too. It uses the list of gaps as it is after the scan has passed the gate. This is
+//! safe: if a writer had inserted a value into such a gap, it would have cut the gap before it left
+//! the gate. So a consumer that polls a queue walks only over the rows that were deleted since the
+//! last poll, and its new gap absorbs the gap that it skipped.
 //!
 //! The scan and the second check read memtables a leaf at a time ([`crate::source`], SOURCE-6).
-//! When they read key by key, the cache misses on keys that another core had written took most of a
-//! poll's time.
+//! With reads key by key, a queue poll spent most of its time on CPU cache misses for keys that
+//! another core had written.
 //!
 //! *Earlier states.* If several consumers poll a queue, one of them may have a snapshot just below
 //! the CSN of a gap that another consumer recorded. Its scan skips an earlier state of the gap. An
-//! earlier state is a gap with its own CSN, true for the same reasons, inside the grown gap and cut
-//! together with it. When a scan at an old snapshot has found a gap inside a newer gap, it adds its
-//! gap as an earlier state of the newer one.
+//! earlier state is a gap with its own CSN. It is true for the same reasons as any gap. It lies
+//! inside the grown gap and is cut together with it. When a scan at an old snapshot has found a gap
+//! inside a newer gap, it adds its gap to the newer one as an earlier state.
 //!
 //! The ages of the kept states, in commits, grow about exponentially. So scans at young snapshots,
-//! which are the most frequent, walk over little, and scans at older ones skip at least a part.
+//! which are the most frequent, walk over few tombstones, and scans at older ones skip at least a
+//! part.
 //!
 //! *Splits, joins and openings.* New sub-tables begin without gaps. No gap is stored in a file, so
 //! after an opening there is none. A scan may still read a sub-table that a split or join has
@@ -100,11 +107,13 @@
 //! scan.
 //!
 //! *Borders.* A gap ends right behind the last key that the scan walked over, not at the next row.
-//! So rows that are appended to a queue lie behind the gap at its head, and do not cut the gap,
-//! even if the queue was empty. A gap begins where the scan began, if the scan walked upwards from
-//! there. The next poll then begins inside the gap and seeks once. An insertion below the first key
-//! that the scan walked over moves the start of the gap up to that key, so repeated insertions
-//! there cut the gap only once.
+//! Only a hidden range that the scan skipped extends the gap further. So rows that are appended to
+//! a queue lie behind the gap at its head, and do not cut the gap, even if the queue was empty. A
+//! gap begins where the scan began, if the scan walked upwards from there. The next poll then
+//! begins inside the gap and seeks once.
+//!
+//! An insertion below the first key that the scan walked over moves the start of the gap up to that
+//! key, so repeated insertions there cut the gap only once.
 //!
 //! Rejected: counting tombstones for each block, and skipping blocks that hold only tombstones. A
 //! scan would still have to pass the rows of older blocks that these tombstones hide. And a young

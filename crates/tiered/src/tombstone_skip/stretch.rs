@@ -1,4 +1,4 @@
-//! The stretch of keys without a row that a scan has passed since its last row.
+//! A stretch: the keys without a row that a scan has passed since it returned its last row.
 
 use std::mem;
 use std::sync::atomic::Ordering;

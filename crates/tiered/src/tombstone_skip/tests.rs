@@ -1,4 +1,4 @@
-//! Gaps without concurrency: one thread takes each step at the point that the test chooses.
+//! Tests gaps without concurrency: one thread takes each step at the point that the test chooses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Keys of row locks, and the memory that a lock on a key is charged for.
+//! Keys of row locks, and the bytes that a lock on a key adds to its owner's charge.
 
 use std::hash::Hasher;
 

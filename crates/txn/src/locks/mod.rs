@@ -10,21 +10,21 @@
 //! grants the lock to, after it has unlocked the shard's mutex. The waiter at the front spins for a
 //! few microseconds before it sleeps.
 //!
-//! Rejected: to combine the changes of one row. Threads would queue their changes as closures
-//! beside the row's lock, and the holder of the lock would apply them all in one transaction. With
-//! 64 threads that wait until each commit is durable, a change took 15.5 us of processor time
-//! instead of 17.4. The gain is small because each thread still sleeps until its commit is durable.
-//! With 3 threads that do not wait, a change took 2.5 us instead of 0.9. There was rarely more than
-//! one change to combine, because a commit is ordered, installed and unlocked in less than a
-//! microsecond.
+//! Rejected: to combine the changes that several threads make to one row. Threads would queue their
+//! changes as closures beside the row's lock, and the holder of the lock would apply them all in
+//! one transaction. With 64 threads that wait until each commit is durable, a change took 15.5 us
+//! of processor time instead of 17.4. The gain is small because each thread still sleeps until its
+//! commit is durable. With 3 threads that do not wait, a change took 2.5 us instead of 0.9. There
+//! was rarely more than one change to combine, because a commit is ordered, installed and unlocked
+//! in less than a microsecond.
 //!
 //! # The lock table
 //!
 //! Keys are distributed over shards by their hashes. Each shard has a mutex and a hash table of
 //! lines. An uncontended lock, the common case, costs one visit to a shard when it is acquired and
-//! one when it is released. A line with one holder is a 64-byte entry of the hash table, which
-//! contains a short key and the holder's number. A transaction is an *owner* here. The state
-//! through which other threads wake an owner is created when the owner first waits.
+//! one when it is released. A line with one holder is a 64-byte entry of the hash table. The entry
+//! contains the key, if it is short, and the holder's number. A transaction is an *owner* here. The
+//! state through which other threads wake an owner is created when the owner first waits.
 //!
 //! A transaction that holds many locks folds them into range locks (see [`ranges`]).
 //!
@@ -32,36 +32,40 @@
 //!
 //! A server has more clients than threads, and many clients may wait for one row. So an owner with
 //! a waker does not block its thread: the owner joins the line, and the request returns
-//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait calls the waker, and
-//! holds no mutex of the lock table during the call. The waker is called at least once for each of
-//! these events, and may be called spuriously. The owner then repeats the request, which returns
-//! the outcome of the wait. No waker is called when the wait times out: the owner has to repeat the
-//! request after the timeout.
+//! [`ErrorKind::WouldBlock`].
+//!
+//! The thread that grants or interrupts the wait calls the waker, and holds no mutex of the lock
+//! table during the call. The waker is called at least once for each of these events, and may be
+//! called spuriously. The owner then repeats the request, which returns the outcome of the wait.
+//! When the wait times out, nothing calls the waker: the owner has to repeat the request after the
+//! timeout.
 //!
 //! # Deadlocks
 //!
 //! A transaction that must wait first searches the waits-for graph for a cycle: from itself to the
 //! holders of the key that it wants, from each holder to the holders of the key that this holder
-//! waits for, and so on. Edges lead to holders only, and not to earlier waiters of the same key, so
-//! the number of waiters of a key does not matter for the cost of a search. The search still misses
-//! no cycle. As long as an earlier waiter waits, it waits for the same holders. Once it is a
-//! holder, edges lead to it, and if it then has to wait for another key, it searches too.
+//! waits for, and so on.
+//!
+//! Edges lead to holders only, and not to earlier waiters of the same key. So the cost of a search
+//! does not depend on the number of waiters of a key. The search still misses no cycle. An earlier
+//! waiter waits for the same holders as the transaction that searches. Once the earlier waiter
+//! becomes a holder, edges lead to it. If it later has to wait for another key, it searches too.
 //!
 //! A waiter publishes its wait and searches under one mutex, the detector's. So waits are published
-//! one after another, and the wait that closes a cycle finds the cycle. Its transaction is the
-//! victim: it has not begun to sleep, and the other transactions of the cycle continue. Only
-//! requests that must wait take the mutex.
+//! one after another, and the wait that closes a cycle finds the cycle. The transaction of that
+//! wait is the victim, because it has not begun to sleep. The other transactions of the cycle
+//! continue. A request that need not wait does not take the detector's mutex.
 //!
 //! A search reads the edges one after another, while other threads release locks and end waits. It
 //! still finds every cycle, because a cycle lasts until one of its waits is given up. And a cycle
 //! that the search finds is real, unless one of its waits times out or is cancelled during the
-//! search. The reason is that a transaction releases its locks only when it ends. If the search
-//! sees that a transaction holds a lock, and then that the transaction waits, the transaction has
-//! not ended, so it still holds that lock.
+//! search. The reason is that a transaction releases its locks only when it ends. Suppose that the
+//! search sees first that a transaction holds a lock, and later that the same transaction waits.
+//! Then the transaction has not ended, so it still holds that lock.
 //!
 //! A granted wait stays published until its owner has learned of the grant. Such a wait has no
-//! edges any more. The search recognizes it, because its owner holds the key and does not wait for
-//! an upgrade.
+//! edges any more. The search recognizes it: its owner holds the key, and does not wait for an
+//! upgrade.
 //!
 //! Lock order: the detector's mutex, then a shard's, then an owner's. No thread holds the mutexes
 //! of two shards at once.

@@ -10,58 +10,59 @@
 //! the end. That is the price of bounded memory. The threshold is so high that only bulk work pays
 //! it.
 //!
-//! A *span* is what an owner folds: two bounds, a table and a mode. A *range* is the lock on a part
-//! of a span that a shard has.
+//! A fold replaces the row locks of an owner in a *span*: a table, a lock mode, and two bounds
+//! between which the keys lie. A *range* is the lock that one shard has on the span, or on a part
+//! of it.
 //!
 //! # Shards
 //!
 //! Each shard has ranges of its own in addition to its lines, under its own mutex, and decides for
-//! itself which of its keys a range covers. A key belongs to one shard. So a range need not take
-//! effect in all shards at once. If two owners fold overlapping spans at the same time, the overlap
-//! may belong to one owner in some shards, and to the other owner in others.
+//! itself which of its keys a range covers. A key belongs to one shard. So the ranges of a span
+//! need not take effect in all shards at once. If two owners fold overlapping spans at the same
+//! time, the overlap may belong to one owner in some shards, and to the other owner in others.
 //!
 //! Rejected: one registry of the ranges of all shards. Every lock request would read a counter that
-//! all threads share, and the registry's mutex would join the lock order. Each rule below would
-//! also have to hold in the time between the entry of a range into the registry and the visit of
-//! its owner to a shard.
+//! all threads share, and the registry's mutex would join the lock order. After an owner has added
+//! a range to the registry, it visits the shards one after another. The guarantees below would also
+//! have to hold in the shards that it has not visited yet.
 //!
 //! # Guarantees
 //!
 //! - **LOCK-1 (coverage).** A range covers the keys of one table from its start (inclusive) to its
-//!   end (exclusive), in one mode, except the keys that it leaves out. An owner holds a range until
-//!   its transaction ends.
-//!   - *What a fold replaces:* the row locks that the owner has in the span. These stay row locks:
-//!     locks on keys that the range leaves out, locks that others wait for, and locks in a stronger
-//!     mode.
+//!   end (exclusive), in one mode, except the keys that are left out (LOCK-3). An owner holds a
+//!   range until its transaction ends.
+//!   - *What a fold replaces:* the row locks that the owner has in the span. Three kinds of locks
+//!     stay row locks: on keys that the range leaves out, on keys that other owners wait for, and
+//!     in a stronger mode than the range.
 //!   - *How many spans:* an owner has at most [`SPANS_PER_TABLE`] spans for each table and mode,
 //!     and [`SPANS_MAX`] in all. A fold joins a new span with each of the owner's spans that
-//!     overlaps it or adjoins it. If a limit would still be exceeded, the fold also joins the new
-//!     span with the nearest of the owner's spans for the same table and mode. If there is none,
-//!     the row locks stay.
-//! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
-//!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
-//!   not check ranges.
+//!     overlaps it or adjoins it. If the owner would still exceed a limit, the fold also joins the
+//!     new span with the nearest of the owner's spans for the same table and mode. If the owner has
+//!     no such span, its row locks stay.
+//! - **LOCK-2 (lines in a range).** If a range covers a key that has a line, the range's owner is
+//!   among the line's holders, in the range's mode or a stronger one. So a request for a key with a
+//!   line need not check ranges.
 //!
-//!   If a key has no line, a request that conflicts with ranges creates a line, whose holders are
-//!   the owners of these ranges. The request then waits in the line as for any row lock, with the
-//!   order of arrival, the deadlock search, timeouts and wakers. A request with NOWAIT or SKIP
-//!   LOCKED creates no line.
+//!   If a key has no line, a request that conflicts with ranges creates a line. The holders of this
+//!   line are the owners of all ranges that cover the key. The request then waits in the line as
+//!   for any row lock, with the order of arrival, the deadlock search, timeouts and wakers. A
+//!   request with NOWAIT or SKIP LOCKED creates no line.
 //! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only if both are shared.
 //!   A fold takes the parts of its span that conflict with no other owner's range. It leaves out
 //!   each key that another owner holds, or waits for, in a conflicting mode. If the folding owner
 //!   has a row lock on such a key, that lock stays a line.
-//! - **LOCK-4 (removal).** A line is removed once it has no waiter and ranges cover all of its
-//!   holders in their modes: at a fold, and when another owner releases its lock or leaves the
-//!   line.
+//! - **LOCK-4 (removal).** A line is unnecessary if it has no waiter, and if each holder has a
+//!   range that covers the key in the holder's mode or a stronger one. A fold removes such lines.
+//!   So does an owner that releases its lock on the line or stops waiting in it.
 //! - **LOCK-5 (own keys).** If an owner requests a key that has no line and that its own range
 //!   covers, the outcome is [`super::Acquired::New`]. The owner may never have read the row of that
 //!   key, so the caller compares the row with the snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
-//! - **LOCK-7 (release).** An owner of ranges that ends visits each shard once. In one visit it
-//!   removes its ranges there, and releases every line that it holds there. After the visit it
-//!   wakes the waiters to which it has granted locks. An owner without ranges visits only the
-//!   shards of its keys.
+//! - **LOCK-7 (release).** When an owner with ranges ends, it visits each shard once. In a visit it
+//!   removes its ranges from the shard, and releases every lock that it holds there by a line.
+//!   After the visit it wakes the waiters to which it has granted locks. An owner without ranges
+//!   visits only the shards of its keys.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
 //!   The owner's transaction charges these bytes to the budget before each request for a lock. From
 //!   a threshold on, the transaction folds its row locks. If neither the charge nor a fold makes

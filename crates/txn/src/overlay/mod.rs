@@ -3,11 +3,12 @@
 //!
 //! # Format of the table [`SPILL`]
 //!
-//! A *spill* is what one transaction has put into this table, or one list or set of a statement
-//! ([`crate::spill::Scratch`], [`crate::spill::ScratchSet`]). It has a number, one *record*, and
-//! any number of *rows*. The record says whether the transaction has committed. A transaction's
-//! rows are in *layers*: a layer has the rows that were spilled between two savepoints. If a key
-//! has rows in several layers, the row of the layer with the largest number counts.
+//! A *spill* consists of the entries of this table that belong to one transaction, or to one list
+//! or set of a statement ([`crate::spill::Scratch`], [`crate::spill::ScratchSet`]). It has a
+//! number, one *record*, and any number of *rows*. The record says whether the transaction has
+//! committed. A transaction's rows are in *layers*: a layer has the rows that the transaction
+//! spilled between two savepoints. If a key has rows in several layers, the row of the layer with
+//! the largest number counts.
 //!
 //! ```text
 //! record  key    0 (u8), the spill's number (u64, big-endian)
@@ -25,12 +26,13 @@
 //!
 //! A record in state 0 lists no layers. The commit of the transaction overwrites it with a record
 //! in state 1. So the version of that record has the transaction's CSN, and an opening learns the
-//! CSN there.
+//! CSN from it.
 //!
-//! Lists and sets have layer 0 and table 0, and stay in state 0. An entry of a list has its
-//! position in the list (u64, big-endian) as key, and its bytes as value, without the final byte of
-//! other rows. An entry of a set has its bytes as key, and no value. The engine checksums the rows
-//! of this table as it does any table's rows.
+//! The rows of lists and sets have layer 0 and table 0, and their records stay in state 0. The row
+//! of a list's entry has the entry's position in the list (u64, big-endian) as its key, and the
+//! entry's bytes as its value, without the final byte of other rows. The row of a set's entry has
+//! the entry's bytes as its key, and an empty value. The engine checksums the rows of this table
+//! like the rows of any table.
 
 mod cursor;
 mod fold_progress;

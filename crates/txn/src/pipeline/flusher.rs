@@ -2,15 +2,17 @@
 //!
 //! A thread that does not wait for its commit requests a flush within some delay. Most threads find
 //! an earlier request of the same urgency, and have nothing to do: they access one atomic variable
-//! and read no clock. No commit is missed. A thread queues its commit before it looks at the
-//! request, and a flusher clears the request before it looks at the queue. So if the thread finds
-//! the request set, the flusher has yet to look at the queue, and will find the commit there.
+//! and read no clock. The flusher still misses no commit. A thread queues its commit before it
+//! looks at the request, and a flusher clears the request before it looks at the queue. So if the
+//! thread finds the request set, the flusher has yet to look at the queue, and will find the commit
+//! there.
 //!
-//! A commit with a callback is not urgent for the flusher ([`Urgency::Soon`]): an idle thread may
-//! flush the commit first, and under load some other thread always does. So a flusher that has only
-//! such requests *stands by*. After each delay of [`SOON`] it checks whether other threads have
-//! flushed the commits that were queued at its last check. It flushes only if they have not. While
-//! it stands by, its request stays set, so threads that queue more commits need not wake it.
+//! If a callback waits for a commit, the request is not urgent for the flusher ([`Urgency::Soon`]):
+//! an idle thread may flush the commit first, and under load some other thread always does. So a
+//! flusher that has only such requests *stands by*. After each delay of [`SOON`] it checks whether
+//! other threads have flushed the commits that were queued at its last check. It flushes only if
+//! they have not. While it stands by, its request stays set, so threads that queue more commits
+//! need not wake it.
 
 use std::time::Duration;
 
@@ -24,9 +26,10 @@ use crate::sync::{Condvar, Mutex};
 /// How long a commit without a waiter may stay only in memory under [`crate::Durability::Relaxed`].
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
-/// How long the flusher leaves a commit to flushes of other threads, if a callback waits for the
-/// commit, or an engine that cannot write it to its files before it is durable. The commit waits
-/// for at most twice as long: other threads may lead flushes up to one check, and then stop.
+/// How long the flusher leaves a commit to flushes of other threads. This applies if a callback
+/// waits for the commit, or if an engine waits until the commit is durable before it writes it to
+/// its files. The commit waits for at most twice as long: other threads may lead flushes up to one
+/// check, and then stop.
 pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 /// How soon a flush is requested. Each class has its own due time, so a request of a class that was

@@ -8,10 +8,11 @@
 //! refused if they write to the dropped table. The commits of folds and of transactions with
 //! spilled writes hold the gate too ([`crate::spill`], SPILL-6 and SPILL-7).
 //!
-//! The gate costs other commits one load of a word that rarely changes. A commit reserves its place
-//! in a lane's queue and then loads the word. The holder stores the word and then looks at the
-//! queues. So the holder finds the commit's place, and waits until the place is filled or given up;
-//! or the commit finds that the gate is held, and gives up its place.
+//! Until a table is dropped, the gate costs other commits two loads of words that rarely change:
+//! the gate's state, and whether any table was dropped. A commit reserves its place in a lane's
+//! queue and then loads the state. The holder stores the state and then looks at the queues. So
+//! there are two cases. Either the holder finds the commit's place, and waits until the place is
+//! filled or given up. Or the commit finds that the gate is held, and gives up its place.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;

@@ -1,9 +1,10 @@
 //! The batches of a lane that are too large for its ring.
 //!
-//! - **LARGE-BATCH-1 (bounded).** A batch is queued only if the queued ones and it have no more
-//!   bytes than a limit together, or if no other commit is before it in the queue. So a lane whose
-//!   commits are acknowledged before they are written (relaxed durability) keeps no more than the
-//!   limit or one batch, and the frame that is being written, however slow its device is.
+//! - **LARGE-BATCH-1 (bounded).** A thread queues a batch only if all queued batches, with this
+//!   one, stay within a limit in bytes, or if the batch is the first in the queue. With relaxed
+//!   durability, commits are acknowledged before they are written, and the device may be slow. The
+//!   memory of a lane is bounded all the same: its queued batches have at most as many bytes as the
+//!   limit, or as one batch, and one frame is being written.
 //! - **LARGE-BATCH-2 (charged).** The budget is charged for a batch and for its copy in the frame,
 //!   from the commit's admission until the frame is written.
 //!

@@ -6,40 +6,43 @@
 //! commit goes as a whole to the lane of its thread. It passes four stages:
 //!
 //! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its
-//!    lane's queue, takes the next CSN, and copies its encoded batch into the place. It takes no
-//!    lock, and places need not be in CSN order.
+//!    lane's queue, takes the next CSN, and copies its encoded batch into the place. The thread
+//!    takes no lock. The places of a queue need not be in CSN order.
 //! 2. **Installing**: the committing thread installs its own batch in the engines, then releases
 //!    its row locks (decision 003). Any number of threads install at once.
 //! 3. **Log flushing** ([`Lane::flush`]): one thread at a time *leads* a lane: the first one that
 //!    needs a commit of the lane to be durable. The leader takes all commits out of the queue,
 //!    computes their checksum, and writes and syncs them as one frame. Commits that arrive
-//!    meanwhile are the next frame, so frames grow with the load (group commit). An idle lane adds
+//!    meanwhile form the next frame, so frames grow with the load (group commit). An idle lane adds
 //!    no wait: a single writer's commit is one write-and-sync on the writer's own thread. A thread
 //!    that only needs room in the queue writes the queued commits without a sync ([`Lane::write`]).
 //! 4. **Commit**: when a log flush or an install advances the stable CSN, the commits up to the new
 //!    stable CSN are acknowledged.
 //!
-//! X-Engine installs a commit after the log flush. This order was rejected: a commit would hold its
-//! row locks while it waits for the device, so a row could change only as often as the device
-//! syncs. An early install makes no version visible early, because snapshots begin at the stable
-//! CSN (decision 002). On this page, a flush is a log flush.
+//! On this page, a flush is a log flush. X-Engine installs a commit after the flush. This order was
+//! rejected: a commit would hold its row locks while it waits for the device, so a row could change
+//! only as often as the device syncs. The earlier install shows no client a version too early: a
+//! snapshot begins at the stable CSN, or the results of its reads are withheld until the commits
+//! that they depend on are stable (decision 002).
 //!
 //! # The durable CSN
 //!
-//! A lane is *durable through* a CSN if all of its commits up to that CSN are durable. All lanes
-//! are durable through the least of these CSNs. No list of the CSNs in each lane is needed, because
-//! of the order of two steps: a thread reserves its place in the queue *before* it takes its CSN
-//! from the counter. A flush reads the counter first, and the end of the lane's queue second. So
-//! each commit of the lane up to the CSN that the flush read has its place before the end that the
-//! flush read. The flush writes and syncs the queue up to that end. The lane is then durable
-//! through that CSN.
+//! A lane is *durable through* a CSN if all of its commits up to that CSN are durable. The *durable
+//! CSN* is the least of these CSNs over all lanes.
+//!
+//! A lane keeps no list of its CSNs. Instead, commits and flushes access the queue and the counter
+//! of CSNs in opposite orders. A commit reserves its place in the queue first, and takes its CSN
+//! from the counter second. A flush reads the counter first, and the end of the lane's queue
+//! second. So each commit of the lane up to the CSN that the flush read has its place before the
+//! end that the flush read. The flush writes and syncs the queue up to that end. The lane is then
+//! durable through that CSN.
 //!
 //! Commits that were written without a sync count as queued. A lane with nothing queued is durable
 //! through the current value of the counter.
 //!
 //! Rejected: a lock for each lane, under which a thread takes its place and its CSN and copies its
 //! batch. It is simpler, and as fast with few threads. But many threads would queue for the lock,
-//! which each of them holds while it copies its batch.
+//! because each holds it while it copies its batch.
 //!
 //! # Which thread flushes
 //!
@@ -48,29 +51,28 @@
 //! thread leads. The right to lead a lane is its *turn*. A thread that ends its turn wakes a
 //! sleeping thread that needs the next turn.
 //!
-//! Tasks and callbacks wait for a commit without a thread. Then a thread with nothing else to do
-//! flushes the lanes ([`Pipeline::try_flush`]). If there is no such thread, the lane's flusher
-//! thread does so, at the latest after the delay that the commit allows. Of several lanes that no
-//! thread leads, the lane that is durable through the least CSN is flushed first, because it holds
-//! back the stable CSN.
+//! A task or callback that waits for a commit blocks no thread. An idle thread may flush a lane for
+//! it ([`Pipeline::try_flush`]). If no other thread flushes the lane in time, the lane's flusher
+//! thread does ([`flusher`]). An idle thread first tries the lane with the lowest durable CSN,
+//! because that lane holds back the stable CSN.
 //!
 //! # Invariants
 //!
 //! - The stable CSN never passes a commit that is not installed, nor one that is not in a synced
 //!   frame.
 //! - A commit's future resolves to success only once the stable CSN has reached the commit. With
-//!   relaxed durability it does so at the commit's own install.
+//!   relaxed durability the future resolves once all commits up to this one are installed.
 //! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
 //!   resolves to the failure (decision 006).
-//! - One thread at a time holds a lane's turn, also during the device write. At the end of a turn,
-//!   its holder wakes a thread that needs the next one. So a thread that finds the turn taken may
-//!   sleep, even if the holder does not flush.
-//! - A commit is stable once it is flushed and installed. Of the flush and the install, at least
-//!   one sees that the other has ended, and advances the stable CSN. A flush stores the durable CSN
-//!   and then loads the installed CSN. An install stores the installed CSN and then loads the
-//!   durable CSN. Each has a sequentially consistent fence between its store and its load, so at
-//!   least one of them sees both stores. In the same way, of the flushes of two lanes at least one
-//!   sees that both lanes are durable.
+//! - One thread at a time holds a lane's turn, and keeps it during the device write. At the end of
+//!   its turn, the thread wakes another thread that needs the next turn. So a thread that finds the
+//!   turn taken may sleep, even if the holder of the turn does not flush.
+//! - A commit is stable once all commits up to it are flushed and installed. Of a flush and an
+//!   install, at least one sees that the other has ended, and advances the stable CSN. A flush
+//!   stores the durable CSN and then loads the installed CSN. An install stores the installed CSN
+//!   and then loads the durable CSN. Each has a sequentially consistent fence between its store and
+//!   its load, so at least one of them sees both stores. In the same way, of the flushes of two
+//!   lanes at least one sees that both lanes are durable.
 //! - A commit that drops a table takes its CSN while no other commit does: see [`gate`].
 //!
 //! # Guarantees
@@ -79,13 +81,13 @@
 //!   CSN, and every commit that has one is durable. `close` closes the gate, and then flushes every
 //!   place that was reserved before. The owner of such a place may have found the gate open before
 //!   it was closed, and may take its CSN afterwards.
-//! - **PIPE-2 (turns).** A thread takes a lane's lock only as a [`Turn`], whether it flushes or
-//!   not.
+//! - **PIPE-2 (turns).** A thread locks a lane only by taking its [`Turn`], whether the thread then
+//!   flushes or not.
 //! - **PIPE-3 (cut).** A cut of the log (`truncation`) chooses the segments to remove, then writes
 //!   a note with the CSN up to which the engines' files have all commits, and then removes the
 //!   chosen segments and no others. A commit that is written meanwhile may move its lane to a new
-//!   segment. The old segment is then full, but this cut does not remove it, even if the note
-//!   covers all of its commits. The next cut does, with a note of its own.
+//!   segment. The old segment is then full, but this cut does not remove it, even if all of its
+//!   commits are at or below the CSN of the note. The next cut removes it, with a note of its own.
 //! - **PIPE-4 (panic).** If a thread panics between the reservation of a place and the end of its
 //!   install, or during a turn, the database stops. [`Pipeline::health`] then returns the reason,
 //!   every commit above the stable CSN resolves to that reason, and nothing more is written to the

@@ -7,52 +7,53 @@
 //! has moved the stable CSN, takes the places up to the stable CSN out of the queues of *all*
 //! lanes, and reports them to the engines.
 //!
-//! One thread at a time does so, the *teller*: the thread that holds the lock `told`. A log flush
-//! and an install do not wait for that lock; a cut and log maintenance do.
+//! One thread at a time takes and reports places, the *teller*: it holds the lock `told`. Log
+//! flushes and installs do not wait for that lock. Cuts and log maintenance do.
 //!
 //! # Why no place is missed
 //!
-//! A writer adds a commit's place to the queue before it stores that the lane is durable up to the
-//! commit. The stable CSN reaches the commit only after some thread has read that store. A teller
-//! reads the stable CSN *before* it looks at the queues. So each commit up to the CSN that the
-//! teller read is in a queue, or an earlier teller has reported it. An idle lane delays no reports
-//! of commits in other lanes.
+//! A writer adds a commit's place to the queue first, and records that the lane is durable up to
+//! the commit second. The stable CSN reaches the commit only after some thread has read that
+//! record. A teller reads the stable CSN *before* it looks at the queues. So each commit up to the
+//! CSN that the teller read is in a queue, or an earlier teller has reported it. A lane without
+//! commits does not delay the reports of commits in other lanes.
 //!
 //! Rejected: a ring with one entry for each CSN, in which an engine looks up the place of a version
 //! whenever it needs the place. Commits of other engines would have entries too. An entry could be
-//! reused only after the versions of its commit, and of all commits before it, were evicted. With
-//! the chosen design, the engine writes the place into the version itself when the commit is
-//! reported, and no other memory of the place remains.
+//! reused only after the engine has evicted the versions of its commit and of all commits before
+//! it. With the chosen design, the engine writes the place into the version itself when the teller
+//! reports the commit, and nothing else keeps the place.
 //!
 //! # Why no place comes late (LOG-READ-10)
 //!
 //! A thread that finds `told` locked does not wait, so the teller must report the thread's commits
 //! too. The thread sets a flag (`missed`), and then tries the lock once more. A teller clears the
 //! flag before it reads the stable CSN. After it has released the lock it reads the flag, and
-//! starts another round if the flag is set. Both threads have a sequentially consistent fence
-//! between their two steps: the thread between the flag and the second try, the teller between the
-//! release and the second read of the flag. One of the two fences comes first:
+//! starts another round if the flag is set. The thread has a sequentially consistent fence between
+//! setting the flag and the second try. The teller has one between releasing the lock and reading
+//! the flag. One of the two fences comes first:
 //!
 //! - The thread's fence comes first: the teller sees the flag, and starts another round.
 //! - The teller's fence comes first: the thread finds the lock free and becomes the teller, or
-//!   another teller has the lock. That teller has yet to release the lock, so the same argument
+//!   another teller has the lock. That teller has not released the lock yet, so the same argument
 //!   holds for the thread and that teller.
 //!
-//! A teller that clears the flag sees the stable CSN of the thread that set it, because both use a
-//! swap. Another round follows only if a log flush or an install ended during the last round, so it
-//! has few commits.
+//! A teller that clears the flag sees at least the stable CSN that was seen by the thread that set
+//! the flag, because both threads use a swap. Another round follows only if a log flush or an
+//! install ended during the last round, so a further round has few commits to report.
 //!
-//! Rejected: a thread that finds the lock taken leaves its places to the next log flush. On an idle
-//! database no log flush may follow. The engine would not learn these places, so it could not evict
-//! these versions, even if memory is short.
+//! Rejected: a thread that finds the lock taken leaves its places to the next log flush. If the
+//! database becomes idle, there is no next log flush. The engine would not learn these places, so
+//! it could not evict these versions, even if memory is short.
 //!
 //! # Memory
 //!
-//! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
-//! reported. It has no fixed bound, because a commit becomes stable only after all earlier commits
-//! of all lanes are installed and durable. Commits cannot wait for room in the queue either: they
-//! are in the log already. So the queues are charged to the budget even past its limit
-//! ([`spillway_base::budget::Use::Transactions`]), and free their memory after a burst.
+//! A queue holds the places of the commits of its lane that are written and not yet stable, or
+//! stable and not yet reported. It has no fixed bound, because a commit becomes stable only after
+//! all earlier commits of all lanes are installed and durable. A thread cannot wait for room in the
+//! queue either, because its commits are in the log already. So the queues are charged to the
+//! budget even past its limit ([`spillway_base::budget::Use::Transactions`]), and free their memory
+//! after a burst.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! them, and stores the entry's first word last. So threads copy their commits in parallel; only
 //! the reservations are sequential. The *taker* is the thread that removes entries. It goes from
 //! place to place, and waits at a place that is reserved and not yet filled. That wait is short,
-//! because the owner needs nothing but processor time to fill the place.
+//! because the place's owner needs nothing but processor time to fill it.
 //!
 //! ```text
 //! entry   word 0   0: the place is reserved and not filled yet; else kind (2 bits), engines
@@ -20,9 +20,10 @@
 //!
 //! # Invariants
 //!
-//! - `head <= tail`. The places between `head` and `tail` take at most the ring's words, except for
-//!   places whose owners still wait for room. A place belongs to its owner until the owner stores
-//!   the entry's state, and then to the taker until the taker advances `head` past it.
+//! - `head <= tail`. The places between `head` and `tail` take at most as many words as the ring
+//!   has, not counting places whose owners still wait for room. A place belongs to its owner until
+//!   the owner stores the entry's first word. It then belongs to the taker, until the taker
+//!   advances `head` past it.
 //! - Outside entries every word is 0, because the taker zeroes the words of the entries that it
 //!   removes. So the first word of a later entry reads as "reserved" until its owner stores it.
 //!

@@ -1,6 +1,6 @@
-//! The segments of a lane's log. For each segment, the largest CSN of its commits, and the largest
-//! for each engine: a cut of the log compares them with the CSNs up to which the engines' files
-//! have all commits.
+//! The segments of a lane's log. Each segment has the largest CSN of all its commits, and the
+//! largest CSN of its commits to each engine. A cut of the log compares these CSNs with those up to
+//! which the engines' files have all commits.
 
 use std::collections::VecDeque;
 

@@ -1,15 +1,16 @@
 //! Cuts the logs: decides which segments are still needed, and deletes the others.
 //!
 //! A cut deletes a segment once all of its commits are in the engines' own files. An engine that
-//! keeps its rows in the log may keep the segment instead (LOG-READ-4 of
+//! keeps its rows in the log may require that the segment stays (LOG-READ-4 of
 //! [`spillway_base::log_place`]). So the cut first reports the places of all stable commits to that
-//! engine, and then asks it about each segment.
+//! engine, and then asks the engine about each segment.
 //!
 //! Before the cut deletes a segment, it makes a note durable in the first lane. The note states the
 //! CSN up to which the engines' files have all commits. Without the note, recovery would report the
-//! removed commits as lost. It also states what each engine's files record, so that recovery finds
-//! whether a device has lost what they recorded. The room for the note is reserved ahead of time.
-//! Otherwise a full log would have no room for the note, so it could not be cut.
+//! removed commits as lost. The note also states the CSN that each engine's files record as
+//! persistent, so that recovery notices if a device has lost such a record. The pipeline reserves
+//! the room for the note ahead of time. Otherwise a full log would have no room for the note, so it
+//! could not be cut.
 
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::LogSpan;

@@ -1,9 +1,9 @@
 //! The waiters for stable commits: sleeping threads, tasks with a waker, and callbacks.
 //!
-//! Waiting threads are few, so they are in one ordered map under one lock. Only threads that go to
-//! sleep, and threads that end a flush, take that lock. There may be thousands of tasks and
-//! callbacks, so they are spread over several heaps, each with a lock. The least CSN of each heap
-//! can be read without the lock.
+//! Waiting threads are few, so they are in one ordered map under one lock. A thread takes that lock
+//! to go to sleep, to wake the next leader after its turn, and to wake sleepers whose outcome it
+//! has changed. There may be thousands of tasks and callbacks, so they are spread over several
+//! heaps, each with a lock. The least CSN of each heap can be read without the lock.
 //!
 //! No waiter misses its outcome. A waiter registers first, and then checks the outcome again. A
 //! thread that changes the outcome stores the change first, and then looks for waiters. Both have a

@@ -1,5 +1,5 @@
-//! Waits for a commit. A thread that waits leads the flushes that it needs. A task or a callback
-//! leads none.
+//! Waits for a commit. A thread that waits leads the flushes that the commit needs. A task or a
+//! callback leads none.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -7,21 +7,22 @@
 //! If some keys are written many times, the writes are partitioned into ranges of keys. A thread
 //! takes one range at a time, and sorts the range's writes by key and CSN. So no two threads
 //! install the same key, and the versions of a key arrive in CSN order, each at the front of the
-//! key's list of versions. In the order of the log, versions of such a key arrive out of order,
-//! because several threads install them. A thread with an older version would then have to walk
-//! past all newer versions in the list.
+//! key's list of versions. If the threads installed these writes in the order of the log, the
+//! versions of such a key would arrive out of order, because several threads install them. A thread
+//! with an older version would have to walk past all newer versions in the list.
 //!
-//! With partitioned writes, a version is left out if a later version of its key is in a commit that
-//! is known to have been durable. No transaction reads before the opening ends, so the older
-//! version would be needed only if another crash lost the later one. A commit that was durable is
-//! not lost. Commits that are not known to have been durable replace no older version: an engine
-//! may write some of these commits to its files, and a crash may still lose the others.
+//! With partitioned writes, recovery leaves a version out if a later version of its key is in a
+//! commit that is known to have been durable. No transaction reads before the opening ends, so the
+//! older version would be needed only if another crash lost the later one. A commit that was
+//! durable is not lost. If a later version is in a commit that is not known to have been durable,
+//! recovery installs both versions: a crash may still lose the later one, and the engine's files
+//! must then have the older one.
 //!
 //! Two designs were rejected. In the first, every window is partitioned. If no key is written
-//! often, its install takes a quarter longer than in the order of the log, although memtables are
-//! then filled in key order. In the second, a window in log order is divided into one large share
-//! for each thread. The versions of a key then arrive far out of order, and the install of a key
-//! that is written often takes quadratic time.
+//! often, the install of a window takes a quarter longer than in the order of the log, although the
+//! threads fill memtables in key order. In the second, a window in log order is divided into one
+//! large share for each thread. The versions of a key then arrive far out of order, and the install
+//! of a key that is written often takes quadratic time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};

@@ -2,15 +2,17 @@
 //!
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
 //! commits. It installs them in *windows*. A window has consecutive CSNs, and begins after the last
-//! commit of the previous window. All threads install a window together, in any order, which the
-//! engines allow ([`spillway_base::engine`], E2). A commit that creates or drops a table, or
-//! deletes a range, is installed alone: after all commits with smaller CSNs and before all with
-//! larger ones (E10). The stable CSN advances after each window, so the engines can flush
-//! memtables, and free memory, while recovery still reads the rest.
+//! commit of the previous window. All threads install a window together, in any order; the engines
+//! allow this ([`spillway_base::engine`], E2).
+//!
+//! A commit that creates or drops a table, or deletes a range, is installed alone: after all
+//! commits with smaller CSNs and before all with larger ones (E10). The stable CSN advances after
+//! each window, so the engines can flush memtables, and free memory, while recovery still reads the
+//! rest.
 //!
 //! Recovery begins after the largest CSN up to which the files of *every* engine have all commits.
-//! An engine whose files have later commits receives these again, and they change nothing there
-//! (E3).
+//! If the files of an engine have later commits, recovery installs these again, and they change
+//! nothing in that engine (E3).
 //!
 //! Recovery ends at the first CSN that no lane has. It discards later commits, which were never
 //! acknowledged (decision 002). Then it starts a new log generation in every lane, and records the
@@ -24,13 +26,14 @@
 //! the generation in the first lane.
 //!
 //! A gap is normal only above the largest CSN that is known to have been durable. Recovery learns
-//! this CSN from the frames, each of which states the stable CSN at the time of its write, from the
-//! fences, and from the engines' files, which record no CSN that was not stable (E7). The opening
-//! reports corruption in three cases, because acknowledged commits were lost:
+//! this CSN from three sources. Each frame of commits states the stable CSN at the time when it was
+//! written. Each fence is a CSN up to which every commit was durable. The engines' files record no
+//! CSN that was not stable (E7). In three cases acknowledged commits were lost, and the opening
+//! reports corruption:
 //!
 //! - The log ends below that CSN.
-//! - The files of an engine record fewer commits than when the log was cut, as the note of the cut
-//!   says. Then a device has lost what it had reported as durable.
+//! - The files of an engine record a smaller CSN than the note of a cut says they did when the log
+//!   was cut. So a device has lost data that it had reported as durable.
 //! - The log begins later than the first commit that the engines' files may lack. Recovery learns
 //!   this commit from the engines, and from the note that precedes each cut of the log.
 

@@ -1,11 +1,11 @@
 //! Restores the CSN order of the commits of all lanes.
 //!
 //! The commits of a piece of a lane's log, sorted by CSN, are a *run*. Each CSN is in at most one
-//! run. The next window is the longest prefix of CSNs without a gap over all runs, up to a limit of
-//! memory. It is found without a merge of the runs. Take the CSNs after the last window up to some
-//! bound. They have no gap if the runs have as many commits in this interval as it has CSNs. A
-//! binary search in each run counts the run's commits there. The window consists of one slice of
-//! each run, so threads can install different slices in parallel.
+//! run. The next window is the longest sequence of CSNs that begins after the last window and has
+//! no gap in all runs together, up to a limit of memory. Finding it takes no merge of the runs. An
+//! interval of CSNs has no gap if the runs together have as many commits in the interval as there
+//! are CSNs in it. A binary search in each run counts the run's commits in the interval. The window
+//! consists of one slice of each run, so threads can install different slices in parallel.
 //!
 //! Rejected: a merge of the runs, commit by commit. A merge runs on one thread, and took a third of
 //! an opening's time.

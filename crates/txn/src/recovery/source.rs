@@ -168,9 +168,9 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     })
 }
 
-/// The newest note, if the log was cut. It is in the first lane. Recovery needs it from
-/// the start, because the log may begin after the commits that the engines' files are known to
-/// have. Other notes are found as the logs are read.
+/// The newest note, if the log was cut. It is in the first lane. Recovery needs it from the start,
+/// because the log may begin after the commits that the engines' files are known to have. Recovery
+/// finds the other notes as it reads the logs.
 pub(super) fn newest_note(readers: &[LogReader]) -> Result<Note> {
     let mut newest = Note::default();
     // A log that begins with its first segment was never cut.

@@ -3,10 +3,12 @@
 //! Under snapshot isolation every anomaly contains a *pivot*. A pivot is a transaction with two
 //! rw-dependencies: an outgoing one, because it read something that a concurrent transaction
 //! overwrote, and an incoming one, because it overwrote something that a concurrent transaction had
-//! read. So this module notes the reads of SERIALIZABLE transactions (keys, also absent ones, and
-//! ranges) and their writes, and finds the dependencies, whether the read or the write comes first.
-//! A pivot may not commit. Some of the refused transactions would have been harmless; the caller
-//! runs them again.
+//! read.
+//!
+//! So this module notes the reads of SERIALIZABLE transactions (keys, also absent ones, and ranges)
+//! and their writes. It finds the dependencies, whether the read or the write comes first. A pivot
+//! may not commit. Some of the transactions that this rule refuses would have been harmless. The
+//! caller runs a refused transaction again.
 //!
 //! # Guarantees
 //!
@@ -18,32 +20,32 @@
 //!   - the rows that a change or a deletion by range found.
 //!
 //!   If an outcome depends on a row's newest version, the snapshot has that version, or the
-//!   transaction is refused. Not noted as reads are:
+//!   transaction is refused. These are not noted as reads:
 //!   - a blind `put` or `delete`, because it reveals nothing;
 //!   - whether a row is locked (NOWAIT, SKIP LOCKED), because that concerns no serial order;
 //!   - that a row is newer than the snapshot ([`ErrorKind::WriteConflict`]), because the
 //!     transaction must then be run again.
-//! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
-//!   charged to the budget while they are kept. A transaction with many notes *folds* them: in each
-//!   table its reads become one range, and its writes become another ([`notes`]). If memory is
-//!   short, a request folds its own transaction's notes, and then those of other transactions. If
-//!   there is still no room, the request fails with [`ErrorKind::LockTableFull`] and neither reads
-//!   nor writes. A scan that ends without room for its note has returned its rows already, so its
-//!   transaction may not commit any more.
+//! - **SSI-2 (memory).** The notes of reads and writes, the tracked transactions, and the
+//!   dependencies among these are charged to the budget while they are kept. A transaction with
+//!   many notes *folds* them: in each table its reads become one range, and its writes become
+//!   another ([`notes`]). If memory is short, a request folds its own transaction's notes, and then
+//!   those of other transactions. If there is still no room, the request fails with
+//!   [`ErrorKind::LockTableFull`] and neither reads nor writes. If a scan ends and there is no room
+//!   for its note, it has returned its rows already. So its transaction may not commit any more.
 //!
 //! # The range that a scan has read
 //!
-//! A scan has read from its beginning up to the last row that it returned, or the whole range once
-//! it has reported its end. The client has learned nothing about later rows, so another
+//! A scan has read the part of its range up to the last row that it returned, or the whole range
+//! once it has reported its end. The client has learned nothing about later rows, so another
 //! transaction's write there is no phantom. Therefore a scan is noted when it ends
 //! ([`Serializable::read_range`]), and not when it begins: a scan that stops at its first row has
 //! read no more than that row.
 //!
-//! It is early enough to note the range at the end of the scan. Transactions that have already
-//! written into the range are found then, because their writes stay noted while the reader runs.
-//! Transactions that write into the range later find the scan's note. If the scan is dropped before
-//! its end, no call returns an error for the note: after a conflict the transaction's next step
-//! fails ([`Serializable::refuse`]).
+//! It is early enough to note the range at the end of the scan. The scan then finds the
+//! transactions that have already written into the range, because their writes stay noted while the
+//! reader runs. Transactions that write into the range later find the scan's note. If the scan is
+//! dropped before its end, no call returns an error for the note: after a conflict the
+//! transaction's next step fails ([`Serializable::refuse`]).
 //!
 //! # Which transactions are tracked, and how long
 //!
@@ -54,8 +56,8 @@
 //! Let a transaction commit at CSN C. A transaction that is active at that time, or begins later,
 //! is concurrent with it exactly if its own snapshot is below C. So the notes of the committed
 //! transaction are kept while the stable CSN, or the snapshot of an active SERIALIZABLE
-//! transaction, is below C. Afterwards no later transaction needs these notes. Each registers with
-//! the current stable CSN before it takes its snapshot ([`Serializable::enter`]), and its snapshot
+//! transaction, is below C. Afterwards no later transaction needs these notes: it registers with
+//! the current stable CSN before it takes its snapshot ([`Serializable::enter`]), and the snapshot
 //! is not below that CSN.
 
 mod notes;

@@ -4,8 +4,8 @@
 //! transaction with many notes folds them: of each table, the keys and ranges that it has read
 //! become one range, from the least key to the greatest, and those that it has written become
 //! another. Such a range also covers keys that the transaction did not touch. So folded notes show
-//! dependencies that do not exist, and some harmless transactions are refused. But all dependencies
-//! that notes of single keys show are still found (SSI-2).
+//! dependencies that do not exist, and some harmless transactions are refused. But folded notes
+//! also show every dependency that notes of single keys show (SSI-2).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! The memory of locks: LOCK-5 and LOCK-8 as transactions see them; and of the reads of
-//! SERIALIZABLE transactions (SSI-2).
+//! The memory of locks (LOCK-5 and LOCK-8, as transactions see them), and the memory of the reads
+//! of SERIALIZABLE transactions (SSI-2).
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::{Direction, ErrorKind, KeyRange};

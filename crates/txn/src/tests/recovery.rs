@@ -1,5 +1,5 @@
-//! How an opening reads the logs and installs their commits: with several threads, and within the
-//! memory that the budget has.
+//! An opening reads the logs and installs their commits with several threads, and within the memory
+//! that the budget has.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

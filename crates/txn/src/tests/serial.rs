@@ -1,10 +1,10 @@
-//! Random histories of a few SERIALIZABLE transactions, each of which must have a serial order that
-//! explains everything that its clients learned: values, absent keys, duplicates, whether a row to
-//! change existed, counts (SSI-1).
+//! Random histories of a few SERIALIZABLE transactions. Each history must have a serial order of
+//! its transactions that explains everything that their clients learned: values, absent keys,
+//! duplicates, whether a row to change existed, counts (SSI-1).
 //!
-//! Steps of several transactions take turns on one thread, so a seed is one history. A transaction
-//! that would have to wait for a lock is rolled back. Few transactions of a history commit, so the
-//! test can try all their orders.
+//! One thread runs the steps of all transactions in turn, so a seed determines the history. The
+//! test rolls a transaction back if it would have to wait for a lock. Few transactions of a history
+//! commit, so the test can try all their orders.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Transactions that write more than their share, over the model engine (`spill`, SPILL-1 to
-//! SPILL-8).
+//! Transactions that write more than their share of memory, over the model engine (`spill`, SPILL-1
+//! to SPILL-8).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! How writers are slowed.
+//! How the throttle slows writers down.
 
 use spillway_base::ErrorKind;
 use spillway_base::budget::{Budget, Use};

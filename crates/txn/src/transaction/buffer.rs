@@ -1,14 +1,14 @@
 //! The uncommitted writes of a transaction.
 //!
 //! The buffer keeps writes in the order in which they were made, as operations of the batch that
-//! the commit will log. If no key was written twice, the commit takes that batch as it is. A
+//! the commit will log. A commit of a few writes to different keys takes this batch as it is. A
 //! rollback to a savepoint removes the last writes from the same list.
 //!
-//! In a small buffer a lookup searches the writes one by one. From [`INDEX_FROM`] writes on, the
-//! buffer also keeps an index by table and key. The commit then rebuilds the batch in the order of
-//! the index, so that engines receive neighbouring keys together. The simpler design, an index from
-//! the first write on, was rejected: most transactions write one or two rows, and the index cost
-//! them more than their locks.
+//! In a small buffer a lookup searches the writes one by one. With more than [`INDEX_FROM`] writes,
+//! the buffer also keeps an index by table and key. The commit then rebuilds the batch in the order
+//! of the index, so that engines receive neighbouring keys together. The simpler design, an index
+//! from the first write on, was rejected: most transactions write one or two rows, and the index
+//! costs them more than their locks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

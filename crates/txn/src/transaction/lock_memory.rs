@@ -1,4 +1,4 @@
-//! Charges a transaction's locks to the memory budget (`locks::ranges`, LOCK-8).
+//! Charges the memory of a transaction's locks to the budget (`locks::ranges`, LOCK-8).
 //!
 //! A transaction charges the memory of a lock before it requests the lock, in steps of
 //! [`super::CHARGE_STEP`]. The first [`FREE_BYTES`] of its locks are not charged. If the

@@ -3,31 +3,33 @@
 //! # Snapshots (decision 012)
 //!
 //! A transaction that reads before it locks takes the stable CSN as its snapshot. A transaction
-//! that locks first takes its snapshot at its first read after that. This snapshot includes every
-//! commit that has released its locks by then, durable or not. So it includes the writes of the
-//! last holder of the first lock, and the row of this lock is never newer than the snapshot. A row
-//! that the transaction locks later may be newer. The snapshot is then moved forward if the
-//! transaction's reads allow it ([`refresh`]).
+//! that locks first takes its snapshot at its first read after that. This snapshot includes the
+//! newest version of each row that the transaction has locked by then, whether or not the version's
+//! commit is durable. So these rows are never newer than the snapshot. A row that the transaction
+//! locks later may be newer. In this case the transaction moves its snapshot forward, if its
+//! earlier reads allow it ([`refresh`]).
 //!
 //! A snapshot that was taken after a lock may be above the stable CSN. So the transaction may have
 //! read commits that are not durable. [`Transaction::wait_until_told`] waits until these commits
 //! are durable. A transaction that writes need not call it: its own commit has a larger CSN, and is
-//! acknowledged only after them.
+//! acknowledged only after these commits.
 //!
 //! The newest version of a locked row is installed, because its writer installed it before it
-//! released the lock. So a change of rows by their keys does not wait until the commits with
-//! smaller CSNs are installed. Only the acknowledgement of its own commit waits for that.
+//! released the lock. So a transaction that changes rows by their keys need not wait until all
+//! commits with smaller CSNs are installed. Only the acknowledgement of its own commit waits for
+//! them.
 //!
 //! # Locking reads
 //!
 //! A locking read reads the newest version. Under REPEATABLE READ and above, a version newer than
-//! the snapshot means that another transaction committed first, and the read fails with
-//! [`ErrorKind::WriteConflict`].
+//! the snapshot means that another transaction committed first. The read then fails with
+//! [`ErrorKind::WriteConflict`], unless the transaction can move its snapshot forward, or acts on
+//! the newest versions (NEWEST-1).
 //!
-//! Uniqueness is checked in the newest state, whatever the snapshot: [`Transaction::insert`] checks
-//! one key, [`Transaction::scan_newest`] a range. After such a check, or after a conflict, the
-//! transaction may hold the lock of a row that is newer than its snapshot. So when the transaction
-//! locks that key again, it compares the row with the snapshot again.
+//! A check for uniqueness reads the newest state, whatever the snapshot: [`Transaction::insert`]
+//! checks one key, and [`Transaction::scan_newest`] reads a range. After such a check, or after a
+//! conflict, the transaction may hold the lock of a row that is newer than its snapshot. So when
+//! the transaction locks that key again, it compares the row with the snapshot again.
 
 mod buffer;
 mod commit;

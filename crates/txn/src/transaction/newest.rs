@@ -2,8 +2,8 @@
 //!
 //! - **NEWEST-1 (where).** Under READ COMMITTED, and under REPEATABLE READ with
 //!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest
-//!   committed version of each row. The version is read once the transaction has the row's lock. So
-//!   a newer version than the snapshot's never causes a
+//!   committed version of each row. The transaction reads that version after it has locked the row.
+//!   So a version that is newer than the snapshot never causes a
 //!   [`spillway_base::ErrorKind::WriteConflict`].
 //! - **NEWEST-2 (which rows).** A scan of rows to lock ([`Transaction::scan_to_lock`]) reads the
 //!   state that was committed when the scan was opened. That state is out of date once the
@@ -15,8 +15,8 @@
 //!   that another transaction has inserted into this part, or moved to it, in the meantime. The
 //!   caller does not find a row that was moved from this part to the part that is already scanned.
 //!   [`Transaction::delete_rows`] replaces its scans itself.
-//! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
-//!   for a row only if the row's last committed version matches the statement.
+//! - **NEWEST-3 (no needless waits).** No statement reads uncommitted writes of other transactions.
+//!   A statement waits for a row only if the row's last committed version matches the statement.
 //! - **NEWEST-4 (plain reads).** Under REPEATABLE READ, plain reads stay at the transaction's
 //!   snapshot, and return the transaction's own writes in place of the snapshot's versions. The
 //!   first plain read takes the snapshot; no change or locking read does.
@@ -26,8 +26,8 @@
 //!   may have other derived keys than the changed row. Plain reads must then find the changed row,
 //!   and only by the keys derived from it. So the caller gets the snapshot's version from
 //!   [`Transaction::get_replaced`], deletes the keys derived from that version, and writes those of
-//!   the changed row. The caller does both even if another transaction has already done so, because
-//!   the snapshot does not see that transaction's writes.
+//!   the changed row. The caller makes both writes even if another transaction has already made the
+//!   same ones, because the snapshot does not see that transaction's writes.
 //!
 //! Rejected: to restart the statement at a newer snapshot when it meets a changed row, as
 //! CockroachDB does under READ COMMITTED. Every statement would then see one state of all rows. But

@@ -2,19 +2,21 @@
 //!
 //! - **RANGE-DELETE-1 (which rows).** A deletion takes the rows that a scan of the range shows:
 //!   those that the snapshot sees, and the transaction's own. If the transaction acts on the newest
-//!   versions, the scan is a scan of rows to lock (NEWEST-2). A row that has changed since the scan
-//!   was opened is then judged by the version that the row has once it is locked. If another
-//!   transaction has deleted the row by then, the deletion skips it.
-//! - **RANGE-DELETE-2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`]
-//!   does. If [`Transaction::delete`] would fail for one of the rows, the whole deletion fails.
-//! - **RANGE-DELETE-3 (others' rows).** Rows of other transactions in the range that this
-//!   transaction does not see stay, whether the other transactions commit before or after this one.
+//!   versions, the scan is a scan of rows to lock (NEWEST-2). If a row has changed since such a
+//!   scan was opened, the deletion judges the row by the version that it has after it is locked. If
+//!   another transaction has deleted the row by then, the deletion skips it.
+//! - **RANGE-DELETE-2 (locks, conflicts).** The deletion locks each deleted row, as
+//!   [`Transaction::delete`] does. If [`Transaction::delete`] would fail for one of the rows, the
+//!   whole deletion fails.
+//! - **RANGE-DELETE-3 (others' rows).** The deletion keeps rows in the range that other
+//!   transactions have written and this transaction does not see, whether those transactions commit
+//!   before or after this one.
 //! - **RANGE-DELETE-4 (own rows).** Rows that the transaction wrote into the range before the
 //!   deletion are deleted. Rows that it writes there afterwards stay.
-//! - **RANGE-DELETE-5 (later writers).** Once the deletion has committed, another transaction whose
-//!   snapshot is older than that commit is refused if it would write one of the deleted rows, as if
-//!   each row had been deleted singly. If the rows were deleted as one range, the other transaction
-//!   is also refused if it would write a key between them that had no row.
+//! - **RANGE-DELETE-5 (later writers).** After the deletion has committed, a transaction whose
+//!   snapshot is older than that commit may not write one of the deleted rows: the write fails, as
+//!   if each row had been deleted singly. If the rows were deleted as one range, such a transaction
+//!   may not write a key between them either, even if the key had no row.
 //! - **RANGE-DELETE-6 (serializable).** The deletion counts as a read of the range, and as a write
 //!   of each deleted row.
 //! - **RANGE-DELETE-7 (form).** A *run* is a series of deleted rows with no kept row between them.
@@ -28,9 +30,10 @@
 //!   newer than the snapshot, and all rows if the transaction's plain reads are at an older
 //!   snapshot than the scan (NEWEST-4).
 //!
-//!   After every [`RANGES_PER_DOUBLING`] range operations of a transaction, the number of rows that
-//!   a run must have doubles. A transaction has at most [`RANGES_MAX`] range operations. So the
-//!   cost of installing and reading the operations does not grow with the number of rows.
+//!   Every [`RANGES_PER_DOUBLING`] range operations of a transaction double the number of rows that
+//!   a further run needs to become a range operation. A transaction has at most [`RANGES_MAX`]
+//!   range operations. So the cost of installing and reading the operations does not grow with the
+//!   number of rows.
 //! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all writes that it has made, and
 //!   those that its callback `choose` has made in the same transaction. The transaction keeps the
 //!   locks.
@@ -39,8 +42,8 @@
 //!   for a row, the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
 //!
 //! RANGE-DELETE-3 and RANGE-DELETE-4 hold because a range operation hides versions up to the
-//! snapshot and no others ([`spillway_base::engine`], E10). An operation may be written while the
-//! scan is open, because the scan has passed the operation's range.
+//! snapshot and no others ([`spillway_base::engine`], E10). The deletion may write an operation
+//! while its scan is open, because the scan has already passed the operation's range.
 
 use std::result::Result as Outcome;
 

@@ -1,11 +1,12 @@
-//! Lookups of keys in the engines, which may return instead of waiting for a device (decision 011).
+//! Lookups of keys in the engines. A lookup may return instead of waiting for a device (decision
+//! 011).
 //!
 //! A lookup that would wait for a device starts the device read, and returns
-//! [`ErrorKind::WouldBlock`]. When the read ends, the waker of the transaction's [`CancelHandle`]
-//! is called. The caller then repeats the statement, and this lookup finds the block in memory. The
-//! repeated statement may return the same error again, because the cache has evicted the block
-//! meanwhile, or because a later lookup needs another block. So a caller should switch to blocking
-//! reads after a number of repetitions.
+//! [`ErrorKind::WouldBlock`]. When the read ends, the engine calls the waker of the transaction's
+//! [`CancelHandle`]. The caller then repeats the statement, and this lookup finds the block in
+//! memory. The repeated statement may return the same error again, because the cache has evicted
+//! the block meanwhile, or because a later lookup needs another block. So a caller should switch to
+//! blocking reads after a number of repetitions.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -41,10 +42,10 @@ impl Transaction {
         self.leaves_reads.set(leave && self.shared().overlaps_reads());
     }
 
-    /// Reads the blocks for which [`Transaction::get`] of these keys would wait for a device into
-    /// memory, in parallel, as far as there is room. Returns how many of the keys lacked a block.
-    /// The call itself waits for devices. It reports no failure, because a later get of the key
-    /// returns the same error.
+    /// Reads into memory, in parallel and as far as there is room, the blocks for which
+    /// [`Transaction::get`] of these keys would wait for a device. Returns how many of the keys
+    /// lacked a block. The call itself waits for devices. It reports no failure, because a later
+    /// get of the key returns the same error.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };
         let own = |key: &&[u8]| self.writes.borrow().get(table, key).is_some();

@@ -1,20 +1,20 @@
 //! Moves a snapshot forward instead of failing with a conflict.
 //!
 //! Under REPEATABLE READ a transaction must not overwrite a row that is newer than its snapshot,
-//! because its decisions depend on what it has read at that snapshot. But if everything that it has
-//! read is the same in the newest state, it would decide the same there. In that case the
-//! transaction takes the newest state as its snapshot and continues, as CockroachDB's transactions
-//! do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
+//! because its decisions depend on its reads at that snapshot. But if everything that the
+//! transaction has read is the same in the newest state, it would decide the same there. So it
+//! takes the newest state as its snapshot and continues, as CockroachDB's transactions do (Taft et
+//! al., SIGMOD 2020, 3.4: read refreshes).
 //!
 //! - **REFRESH-1 (when).** If every key and range that the transaction has read at its snapshot is
 //!   the same in the newest state, [`Transaction::refresh`] makes the newest state its snapshot.
 //!   Otherwise it keeps the old snapshot and returns `false`. An operation that would return
-//!   [`spillway_base::ErrorKind::WriteConflict`] first tries a refresh.
-//! - **REFRESH-2 (reads).** The reads that are compared are every key that was looked up, whether
-//!   the key existed or not, and the scanned part of each range: the part that the scan has passed,
-//!   or the whole range once the scan has reported its end. Reads of the transaction's own writes
-//!   are not compared, and neither are reads of rows that it has locked: no other transaction can
-//!   have changed those rows.
+//!   [`spillway_base::ErrorKind::WriteConflict`] tries a refresh first.
+//! - **REFRESH-2 (reads).** A refresh compares each key that was looked up, whether the key existed
+//!   or not, and the scanned part of each range: the part that the scan has passed, or the whole
+//!   range once the scan has reported its end. It does not compare reads of the transaction's own
+//!   writes, or of rows that the transaction has locked. No other transaction can have changed
+//!   those rows.
 //! - **REFRESH-3 (sameness).** The two states are the snapshot and the newest state. A key is the
 //!   same in both in each of these cases:
 //!   - the key has no version above the snapshot;
@@ -26,11 +26,12 @@
 //! - **REFRESH-4 (bounded).** A transaction remembers at most [`READS_MAX`] keys and ranges, in at
 //!   most [`BYTES_MAX`] bytes. The bytes beyond the first [`FREE_BYTES`] are charged to the budget.
 //!   A refresh compares at most [`ROWS_MAX`] rows of ranges. Beyond one of these limits, or if the
-//!   budget has no room, the transaction does not refresh. Nor does it if one of the tables that it
-//!   has read has an overlay ([`crate::spill`]), because a refresh compares without overlays.
-//! - **REFRESH-5 (who).** A transaction refreshes only under REPEATABLE READ, if it may write, does
-//!   not act on the newest versions, and does not keep its snapshot by its options. Under
-//!   SERIALIZABLE dependencies are tracked instead, and the snapshot stays.
+//!   budget has no room, the transaction does not refresh. It does not refresh either if a table
+//!   that it has read has an overlay ([`crate::spill`]), because the comparison does not read
+//!   overlays.
+//! - **REFRESH-5 (who).** A transaction refreshes only under REPEATABLE READ, and only if it may
+//!   write, does not act on the newest versions, and has no option to keep its snapshot. Under
+//!   SERIALIZABLE the snapshot stays, because the transaction manager tracks dependencies instead.
 //! - **REFRESH-6 (others).** A refresh takes no row lock and no mutex, and blocks no other
 //!   transaction. Both states are registered as snapshots during the comparison.
 //! - **REFRESH-7 (scans).** A transaction does not refresh while it has a scan at its snapshot

@@ -1,9 +1,9 @@
 //! A transaction that has ended, reused for the next one of the same client.
 //!
 //! A session runs transactions one after another, and each of them refers to the same shared
-//! objects. A new transaction would increment their reference counts, which are in memory that all
-//! threads write to. So a spare transaction keeps its references, and the next transaction takes
-//! them over.
+//! objects. A new transaction would increment the reference counts of these objects, which are in
+//! memory that all threads write to. So a spare transaction keeps its references, and the next
+//! transaction takes them over.
 
 use std::sync::Arc;
 

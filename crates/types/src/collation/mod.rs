@@ -9,8 +9,8 @@
 //! | `utf8mb4_0900_bin` | code points | NO PAD |
 //! | `binary` | bytes | NO PAD |
 //!
-//! A collation with PAD SPACE compares each text as if spaces without end followed it. So trailing
-//! spaces make no difference, and a control character sorts before the end of a text:
+//! A collation with PAD SPACE compares each text as if infinitely many spaces followed it. So
+//! trailing spaces make no difference, and a control character sorts before the end of a text:
 //! `'a\t' < 'a' = 'a ' < 'a!'`.
 //!
 //! MySQL takes the weights of the Unicode Collation Algorithm from versions 4.0, 5.2 and 9.0 of

@@ -1,7 +1,7 @@
 //! Top-level modules of a crate follow the order that `layers.txt` states.
 //!
-//! A module imports only modules of lower layers. Imports of higher layers can form cycles, so each
-//! of them is a violation. The baseline lists the known ones.
+//! A module imports only modules of lower layers. An import from the same layer or a higher one can
+//! form a cycle, so each such import is a violation. The baseline lists the known violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The checks. Each check finds violations of one rule; the baseline lists the known ones.
+//! The checks. Each check finds violations of one rule; the baseline lists the known violations.
 
 mod cycles;
 mod files;

@@ -1,4 +1,5 @@
-//! Background work on a full disk returns the space that it took, and goes on once there is space.
+//! Background work that meets a full disk returns the space that it took, and continues once there
+//! is space again.
 
 use spillway_storage::sim::Fault;
 

@@ -1,5 +1,5 @@
-//! While the disk is full, dead pages of kept segments are returned, and all rows stay (HOLE-1 to
-//! HOLE-4).
+//! While the disk is full, the engine returns dead pages of kept segments and keeps all rows
+//! (HOLE-1 to HOLE-4).
 
 use std::ops::Range;
 

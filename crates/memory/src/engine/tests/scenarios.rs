@@ -1,4 +1,4 @@
-//! Shapes of faults that were reported of other engines whose rows or indexes are in memory.
+//! Scenarios after faults that were reported for other engines with rows or indexes in memory.
 
 use spillway_base::budget::Use;
 use spillway_base::engine::Cursor;

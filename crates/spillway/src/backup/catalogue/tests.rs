@@ -1,4 +1,4 @@
-//! A catalogue of a small database, as it is written and read back.
+//! Tests that the catalogue of a small backup is read back as it was written.
 
 use std::time::Duration;
 

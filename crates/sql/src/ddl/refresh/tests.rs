@@ -1,6 +1,6 @@
-//! Tests of passes that rewrite rows (`ddl/refresh`): under a definition that is older than the
-//! stored one, when they release their rows, and the conflict with a transaction that has an older
-//! snapshot.
+//! Tests passes that rewrite rows (`ddl/refresh`): a pass whose definition is older than the stored
+//! one, the moment at which a pass releases its rows, and the conflict with a transaction that has
+//! an older snapshot.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 

@@ -1,4 +1,5 @@
-//! Compiled regular expressions. A statement keeps the few that it used last, for its later rows.
+//! Compiled regular expressions. A statement keeps the few that it has compiled last, and reuses
+//! them for its later rows.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

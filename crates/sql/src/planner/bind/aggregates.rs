@@ -2,23 +2,26 @@
 //!
 //! An aggregate in a subquery may belong to an outer query. That query then groups its rows and
 //! evaluates the aggregate over them, and the subquery reads the value as an outer column. The
-//! query to which an aggregate belongs is found as follows:
+//! binder finds the query to which an aggregate belongs as follows:
 //!
-//! 1. If the argument names columns, take the innermost query of which it names a column. If the
+//! 1. If the argument names columns, take the innermost query whose columns it names. If the
 //!    argument names none, as in COUNT(*), take the query that contains the aggregate.
-//! 2. A query cannot take an aggregate that is in a clause without aggregates, such as WHERE. This
-//!    includes an aggregate of a subquery in such a clause. If the query of step 1 can take the
-//!    aggregate, the aggregate belongs to it.
-//! 3. If the query of step 1 cannot take the aggregate, and is an outer query, the queries between
-//!    it and the subquery are tried. The aggregate belongs to the innermost one that can take it.
-//! 4. If none of these can take it, the aggregate belongs to the subquery itself, if that can.
+//! 2. A query cannot take an aggregate from a clause in which aggregates are not allowed, such as
+//!    WHERE, or from a subquery in such a clause. If the query of step 1 can take the aggregate,
+//!    the aggregate belongs to that query.
+//! 3. If the query of step 1 is an outer query that cannot take the aggregate, the binder tries the
+//!    queries between this outer query and the subquery. The aggregate belongs to the innermost of
+//!    them that can take it.
+//! 4. If none of these queries can take the aggregate, but the subquery itself can, the aggregate
+//!    belongs to the subquery.
 //!
-//! A case remains: the argument names no columns, and the query that contains the aggregate cannot
-//! take it. Then the aggregate belongs to the innermost outer query that can take it.
+//! One case remains: the argument names no columns, and the query that contains the aggregate
+//! cannot take it. Then the aggregate belongs to the innermost outer query that can take it.
 //!
-//! Error 1111 refuses an aggregate that no query can take. Levels are numbered as in MySQL, from 0
-//! for the outermost query. Error 1111 also refuses an aggregate in the argument of another one if
-//! the level of the inner aggregate is the same as that of the outer one, or larger.
+//! An aggregate that no query can take fails with error 1111. The level of an aggregate is that of
+//! its query; as in MySQL, the outermost query has level 0. An aggregate in the argument of another
+//! one also fails with error 1111 if the level of the inner aggregate is equal to that of the outer
+//! one, or larger.
 
 use spillway_types::Collation;
 use sqlparser::ast;

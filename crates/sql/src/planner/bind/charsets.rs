@@ -1,5 +1,5 @@
-//! Binds introducers and CONVERT(... USING ...), and checks where text in another character set is
-//! used.
+//! Binds introducers and CONVERT(... USING ...), and checks where text in a character set other
+//! than UTF-8 is used.
 
 use spillway_types::{Collation, Value};
 use sqlparser::ast;

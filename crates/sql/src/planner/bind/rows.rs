@@ -1,8 +1,8 @@
 //! Binds comparisons of values and of rows, and IN with a list of values or of rows.
 //!
-//! A comparison of rows is bound as comparisons of their parts, each with conversions and a
-//! collation of its own. So indexes serve a comparison of rows in the same way as comparisons of
-//! values.
+//! A comparison of rows is bound as comparisons of their parts. Each of these has its own
+//! conversions and collation. So indexes serve a comparison of rows in the same way as comparisons
+//! of values.
 
 use smallvec::SmallVec;
 use spillway_types::{Collation, Value};

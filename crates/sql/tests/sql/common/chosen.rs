@@ -1,5 +1,5 @@
-//! The choice of the cases that a test runs: the commit determines it, and a run of several rounds
-//! (`SPILLWAY_ROUNDS`) runs all.
+//! Chooses the cases that a test runs. A test runs only a part of its cases, which the hash of the
+//! checked-out commit selects. With several rounds (`SPILLWAY_ROUNDS`), it runs all cases.
 
 use std::process::Command;
 

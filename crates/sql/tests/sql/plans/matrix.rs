@@ -2,12 +2,13 @@
 //! must change no result.
 //!
 //! Each table has one column with an index, and a twin without an index. The expected result is
-//! that of a comparison in the twin's select list, where no plan can use an index for it. The same
-//! comparison then runs in WHERE on three tables: the twin, the table with the index, and one whose
-//! primary key begins with the column. The constant is on either side, as a literal and as a
-//! parameter. UPDATE and DELETE with some of the comparisons must concern the same rows. Exact
-//! numbers that are compared with texts are so large that doubles cannot
-//! distinguish neighbours.
+//! that of a comparison in the select list of a query on the twin, where no plan can use an index.
+//! The same comparison then runs in WHERE on three tables: the twin, the table with the index, and
+//! one whose primary key begins with the column.
+//!
+//! The constant is on either side of the comparison, as a literal and as a parameter. UPDATE and
+//! DELETE with some of the comparisons must affect the same rows. Exact numbers that are compared
+//! with texts are so large that doubles cannot distinguish neighbours.
 
 use crate::common::instance_of;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Tests the privileges that statements need (NEED-1 to NEED-4, NEED-6): runs every kind of
-//! statement as users with every set of privileges, with every way to name a table.
+//! Tests the privileges that statements need (NEED-1 to NEED-4, NEED-6). Users with every set of
+//! privileges run every kind of statement, and name its table in every way.
 //!
 //! The list of statements (`statements`) states the privileges that each one needs, after MySQL's
 //! manual. The expected result follows from this list by the rules of `model`, which uses no code

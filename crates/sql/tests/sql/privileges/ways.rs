@@ -1,4 +1,4 @@
-//! The ways to name the table of a statement and its columns.
+//! The ways in which a statement can name its table and the table's columns.
 
 /// Databases with a table of each name. One of them needs quotes.
 pub(crate) const DATABASES: [&str; 2] = ["d", "`odd.``d`"];

@@ -1,9 +1,9 @@
 //! Loom models of blocks in pages of a pool: a page gets another block only after all readers of
 //! the old block have left.
 //!
-//! The blocks are a pool's own buffers. They report every access to their pages' trackers
-//! ([`spillway_reclaim::loom_tracker`]). No other tool would notice an access that is too late,
-//! because the page stays mapped.
+//! The blocks of these models are buffers of a page pool. They report every access to the trackers
+//! of their pages ([`spillway_reclaim::loom_tracker`]). No other tool would notice an access that
+//! is too late, because the page stays mapped.
 
 use spillway_base::budget::Use;
 use spillway_reclaim::pages::{Buffer, PagePools};

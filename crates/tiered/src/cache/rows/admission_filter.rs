@@ -1,5 +1,5 @@
-//! The admission filter: keys that were missed lately. The row cache admits a row at the second
-//! miss of its key, because a row is worth its memory only if it is read again.
+//! The admission filter remembers the keys that lookups missed lately. The row cache admits a row
+//! at the second miss of its key, because a row is worth its memory only if it is read again.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 

@@ -1,5 +1,6 @@
-//! The ghosts of rows: rows that were evicted lately, and that a fixed amount more of memory would
-//! have kept (`super::super::cache_balancer`). Only a sample of the buckets is recorded.
+//! The ghosts of rows: rows that were evicted lately. With a fixed amount of additional memory, the
+//! cache would still hold these rows (`super::super::cache_balancer`). Only the ghosts of a sample
+//! of the buckets are recorded.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,5 +1,6 @@
-//! Loom models of ROW-CACHE-1 and ROW-CACHE-4: threads insert and evict rows beside commits that
-//! replace them, and beside readers at unregistered snapshots, in every order of steps.
+//! Loom models of ROW-CACHE-1 and ROW-CACHE-4: threads insert and evict rows, concurrently with
+//! commits that replace these rows and with readers at unregistered snapshots, in every order of
+//! steps.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};

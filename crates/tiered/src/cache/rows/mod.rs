@@ -1,10 +1,10 @@
-//! The row cache: the newest versions of rows that are read often, by the hash of their keys
-//! (X-Engine, section 3.1.2).
+//! The row cache: a hash table of the newest versions of rows that are read often (X-Engine,
+//! section 3.1.2).
 //!
-//! A point read first checks the row cache. A hit loads the cache line of a bucket and the row
-//! itself, whether the row is stored in a memtable or in any level. If memory is small, cached rows
-//! serve more reads for each byte than cached blocks do, because a block also holds the neighbours
-//! of a hot row, which are mostly cold.
+//! A point read first checks the row cache. A hit loads only the cache line of a bucket and the
+//! cached row, no matter whether the row is stored in a memtable or in a level. If memory is small,
+//! cached rows serve more reads for each byte than cached blocks do, because a block also holds the
+//! neighbours of a hot row, which are mostly cold.
 //!
 //! # Guarantees
 //!
@@ -14,30 +14,31 @@
 //!   row's CSN sees this row. For a snapshot below it, the lookup continues in the memtables and
 //!   levels.
 //! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, the cache has the new value
-//!   of each cached row that the commit wrote. Rows that the commit deleted, or made too large, are
-//!   no longer cached. Flushes and compactions change no newest version, so they do not change the
-//!   row cache.
-//! - **ROW-CACHE-3 (eras).** A change that hides rows without writing a version of each (a range
-//!   tombstone) begins an *era* of its table. Once the commit of the change is visible, no lookup
-//!   finds a row of an earlier era.
+//!   of each cached row that the commit wrote. Rows that the commit deleted, or made too large for
+//!   the cache, are no longer cached. Flushes and compactions change no newest version, so they do
+//!   not change the row cache.
+//! - **ROW-CACHE-3 (eras).** A change that hides rows without writing a new version of each row,
+//!   such as a range tombstone, begins an *era* of its table. Once the commit of the change is
+//!   visible, no lookup finds a row of an earlier era.
 //! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. A row that a reader
 //!   found stays in memory until the reader is done (EPOCH-1).
-//! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time with few misses
-//!   of other keys in between. So scans, and reads of each key once, evict nothing.
+//! - **ROW-CACHE-5 (admission).** A row enters the cache when lookups miss its key for the second
+//!   time with few misses of other keys in between. So scans, and reads of each key once, evict no
+//!   cached rows.
 //! - **ROW-CACHE-6 (charged).** Rows, and evicted rows that a reader may still see, are charged to
 //!   the budget. Rows have at most their share of the memory that the budget leaves to caches
-//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-5). With memory that no cache uses, they may
-//!   exceed their share, up to the maximum share (BALANCER-3). If blocks need this memory, rows
-//!   beyond the share are evicted first, used or not. If other users of the budget need memory,
-//!   rows and blocks are evicted together (BUDGET-1, BUDGET-2).
+//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-5). With memory that no cache uses, rows may
+//!   exceed their share, up to the maximum share (BALANCER-3). If blocks need this memory, the
+//!   cache first evicts rows beyond the share, whether they were used lately or not. If other users
+//!   of the budget need memory, rows and blocks are evicted together (BUDGET-1, BUDGET-2).
 //!
 //! # How ROW-CACHE-1 is kept
 //!
 //! A thread that inserts a row must not insert a version that a concurrent commit has just
 //! replaced. Each bucket counts how often it was locked. The inserting thread first reads the count
-//! of the row's bucket, then looks up the newest version, and inserts it only if the count is still
-//! the same. A commit first installs its versions, then locks the bucket of each of its keys and
-//! replaces the cached row. Three orders are possible:
+//! of the row's bucket and then looks up the newest version. It inserts this version only if the
+//! count is still the same. A commit first installs its versions, then locks the bucket of each of
+//! its keys and replaces the cached row. Three orders are possible:
 //!
 //! - The commit locks the bucket before the thread reads the count. Then the thread finds the
 //!   commit's version.
@@ -45,11 +46,12 @@
 //!   the count has changed, and the thread does not insert the row.
 //! - The commit locks the bucket after the insertion. Then the commit replaces the row.
 //!
-//! Rejected: replacing a cached row when its memtable is flushed, as the paper does, and not at the
-//! commit. Until the flush, the row cache would have an older version than the memtables. So a
+//! Rejected: replacing a cached row when its memtable is flushed, as the paper does, instead of at
+//! the commit. Until the flush, the row cache would have an older version than the memtables. So a
 //! lookup could use the row cache only after it has searched all memtables. A flush would also have
-//! to block insertions into the row cache until it publishes its view: a thread that reads the view
-//! from before the flush could insert the old version of a row that the flush has just replaced.
+//! to block insertions into the row cache until it publishes its view. Otherwise a thread that
+//! reads the view from before the flush could insert an old version of a row after the flush has
+//! replaced this version in the cache.
 
 mod admission_filter;
 mod bucket;

@@ -1,4 +1,5 @@
-//! The row cache by itself: which rows it finds, for which snapshots, and what they cost.
+//! Tests the row cache alone: which rows it finds, for which snapshots, and how many bytes it
+//! charges.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};

@@ -1,4 +1,4 @@
-//! Damage in each part of an extent: how it is reported, and what work goes on beside it.
+//! Damage in each part of an extent: how the engine reports it, and which work continues beside it.
 
 use super::*;
 use crate::extent::bytes_of_parts;

@@ -1,4 +1,5 @@
-//! A reader that drops an old view frees little of it itself (`deferred_free`), and nothing leaks.
+//! A reader that drops an old view frees only a little of it at once (`deferred_free`), and nothing
+//! leaks.
 
 use std::sync::Weak;
 

@@ -1,5 +1,5 @@
-//! Dropped tables that snapshots still read, and tables that a replay of the log would create
-//! again.
+//! Dropped tables that snapshots still read, and dropped tables that a replay of the log must not
+//! create again.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! What each kind of compaction achieves: deletions, saved space, and progress beside damage.
+//! The effects of each kind of compaction: deleted rows are removed, space is saved, and keys
+//! beside damage are compacted.
 
 use std::collections::HashMap;
 use std::thread::ThreadId;

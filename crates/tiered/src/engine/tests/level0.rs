@@ -1,4 +1,4 @@
-//! Which memtables are flushed into Level0.
+//! Which memtables are flushed into Level0, and the size of the blocks there.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Multi-gets: the missing data of many gets is read ahead of them.
+//! Multi-gets read missing data ahead of the gets that need it.
 
 use super::scans::long;
 use super::watched::{Given, Watched};

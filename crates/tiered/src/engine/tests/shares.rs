@@ -1,5 +1,5 @@
-//! How much of the cache memory rows have, under two kinds of reads (`crate::cache`, BALANCER-1 to
-//! BALANCER-5).
+//! The share of the cache memory that cached rows get, under two kinds of reads (`crate::cache`,
+//! BALANCER-1 to BALANCER-5).
 
 use super::*;
 

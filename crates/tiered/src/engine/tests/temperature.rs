@@ -1,4 +1,5 @@
-//! Hot slices stay in upper levels, and slices that have cooled go down. Neither delays other work.
+//! Hot slices stay in upper levels, and slices that have cooled go down. Keeping hot slices there
+//! delays no writer.
 
 use std::ops::Range;
 

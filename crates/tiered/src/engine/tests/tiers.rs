@@ -1,4 +1,4 @@
-//! Extents on devices of several classes, and their moves between these.
+//! Extents on devices of several classes, and their moves between the devices.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! What verification finds in a folder whose manifest is wrong: lost and leaked extents, and slices
-//! that are not where they should be.
+//! that are in the wrong place or differ from their records.
 
 use super::*;
 use crate::extent_meta::{ExtentId, ExtentMeta};

@@ -1,4 +1,4 @@
-//! A disk that records the reads and writes that its I/O queues are given.
+//! A disk that records the reads and writes that its I/O queues receive.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Rewrites beside edits: MANIFEST-2 to MANIFEST-5.
+//! Tests rewrites of the manifest with concurrent edits: MANIFEST-2 to MANIFEST-5.
 
 use spillway_base::lock::Mutex;
 use spillway_base::thread;

@@ -9,7 +9,7 @@
 //!
 //! - `level`: its height above the leaves;
 //! - `next`: a pointer to the node to its right;
-//! - `low`: a lower bound of the keys in it and to the right of it;
+//! - `low`: a lower bound of the keys in this node and in all nodes to its right;
 //! - `first`, in an inner node: the child for keys below its first entry;
 //! - its *latch*, one word: the lock of writers, and a count of the node's splits.
 //!
@@ -23,15 +23,15 @@
 //!   while a slow reader still reads them under the old order. So a reader loads the count of
 //!   splits before it loads the order, and again after it has read the slots. If the count has
 //!   changed, the reader discards the values and retries. The reader cannot miss the change: the
-//!   split raises the count by the store that releases its lock, and only after that can an
-//!   insertion lock the node and write to a freed slot.
+//!   split raises the count with the store that releases the node's lock. Only after this store can
+//!   an insertion lock the node and write to a freed slot.
 //!
-//!   To read a slot that is being written is harmless: entries and heads are atomics, and every
-//!   entry that was ever in a slot remains valid memory of the same type.
+//!   Reading a slot that another thread writes at the same time is harmless: entries and heads are
+//!   atomics, and every entry that was ever in a slot remains valid memory of the same type.
 //! - *Prefix.* The prefix changes only while no slot is occupied. A reader whose order names no
-//!   slot does not use the prefix. A reader whose order names slots may read a changing prefix only
-//!   if a split has since removed all of these slots. Then the count of splits has changed, so the
-//!   reader retries.
+//!   slot does not use the prefix. If a reader's order names slots, the reader can see a changing
+//!   prefix only after a split has removed all of these slots. This split has also changed the
+//!   count of splits, so the reader retries.
 //! - *Links.* `low`, `level` and `first` never change. A split links the new node as `next` before
 //!   it removes the moved entries from the old node. So a reader that does not find a key in the
 //!   old node finds it to the right.

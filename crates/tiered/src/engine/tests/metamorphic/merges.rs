@@ -1,4 +1,4 @@
-//! Merges that two executors do, to compare their results.
+//! Runs each merge with two executors, and compares the results.
 
 use super::super::*;
 use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};

@@ -1,11 +1,10 @@
 //! Metamorphic tests: one history runs under many settings. Every read must return the result of a
-//! model, and so the same result under all settings.
+//! model, so it returns the same result under all settings.
 //!
-//! A history says what is written and read, and when sub-tables are compacted, split or joined, and
-//! when the engine is closed or crashes. A history does not depend on the settings. The settings of
-//! sizes, levels, reuse, codings, tiers, threads and the order of compactions are those of a random
-//! [`Variation`], which changes at each opening. `SPILLWAY_SEED` selects the histories, and
-//! `SPILLWAY_ROUNDS` their number.
+//! A history is a list of steps: writes, reads, compactions, splits and joins of sub-tables, closes
+//! and crashes of the engine. It does not depend on the settings. Each opening chooses new
+//! settings, a random [`Variation`]: sizes, levels, reuse, codings, tiers, threads and the order of
+//! compactions. `SPILLWAY_SEED` selects the histories, and `SPILLWAY_ROUNDS` sets their number.
 
 mod history;
 mod merges;

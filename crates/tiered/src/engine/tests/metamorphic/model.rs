@@ -1,4 +1,4 @@
-//! The model: which rows there are at each commit.
+//! The model: the rows that exist after each commit.
 
 use std::collections::VecDeque;
 

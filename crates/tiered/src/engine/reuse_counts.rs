@@ -1,5 +1,5 @@
-//! Counts how much of their input compactions reused: left in place or copied, instead of rewriting
-//! it.
+//! Counts the input that compactions left in place, copied, and rewrote: how much of it they
+//! reused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
