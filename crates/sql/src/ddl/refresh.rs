@@ -11,10 +11,11 @@
 //!   If a pass is interrupted, the rows that it has rewritten keep the new version.
 //!
 //!   The definition records the completion (`TableDef::fresh_from`) only once all rows that the
-//!   pass met are persisted, so that recovery no longer reads them from the log. This is necessary
-//!   because flushes and compactions also rewrite rows (E11). The pass skips these rows, and their
-//!   rewrites are not in the log. If recovery replays the commit that wrote such a row, the row has
-//!   its earlier form again.
+//!   pass visited are persistent, so that recovery no longer reads them from the log. This is
+//!   necessary because flushes and compactions also rewrite rows (E11). The pass skips these rows,
+//!   and their rewrites are not in the log. A data file may have such a row before the engine
+//!   records the row's commit as persistent (E6). After a crash, recovery then installs this commit
+//!   from the log again, and the row is back in its earlier form.
 //!
 //!   Tables of the memory engine need no such wait. Only transactions rewrite rows of these tables,
 //!   so the log has the new form.

@@ -90,7 +90,8 @@
 //! # const EXTENT: usize = 8192;
 //! const WRITE: u64 = 1 << 63;
 //!
-//! /// Waits for an operation, and keeps its buffer: an input by its place, an output's for reuse.
+//! /// Waits for an operation. Stores the buffer of a read in `inputs`, by the place of the extent
+//! /// that was read, and the buffer of a write in `spare`, for later reads.
 //! fn take(
 //!     queue: &mut dyn IoQueue,
 //!     inputs: &mut BTreeMap<u64, AlignedBuffer>,

@@ -11,9 +11,10 @@
 //! - `space_return`: the return of free space to the file system;
 //! - `health`: failures; `wakeups`: waiting threads; `statistics` and `stats_snapshot`: counts.
 //!
-//! `get` and `install` use only the parts that a get or a commit needs. The background jobs use all
-//! parts: `jobs` chooses the next job, and `flush`, `work`, `partition`, `moves`, `slice_split` and
-//! `range_tombstones` run it.
+//! Of these parts, `get` has access only to `table_set`, and `install` only to `table_set`,
+//! `persistence`, `write_buffer` and `wakeups`; both also use the caches. The background jobs have
+//! access to all parts: `jobs` chooses the next job, and `flush`, `work`, `partition`, `moves`,
+//! `slice_split` and `range_tombstones` run it.
 //!
 //! # Locks
 //!

@@ -6,8 +6,9 @@
 //! ordinary commits of a few hundred kilobytes. So, while a statement changes any number of rows,
 //! the log can be cut, memtables can be flushed, and memory stays bounded.
 //!
-//! The commit of the transaction copies no spilled row. It is one small commit that writes a
-//! *record*, which marks the spilled rows as committed. N is the CSN of this commit. The spilled
+//! The commit of the transaction copies no spilled row. Each spill has a *record*, which says at
+//! first that the spilled rows are not committed. The commit is one small commit that overwrites
+//! the record, which then marks the rows as committed. N is the CSN of this commit. The spilled
 //! rows are then an *overlay* of the tables that the transaction wrote to: a read of such a table
 //! at a snapshot of N or above reads the table, then the overlay, and takes the newer version.
 //! After a rollback, or a crash before N is durable, the record still says that the spill is not
