@@ -130,15 +130,15 @@ impl Transaction {
 
     /// Commits. When this returns, the commit is ordered and installed, or refused; the future
     /// resolves once it is acknowledged.
-    pub fn commit(self) -> spillway_txn::CommitFuture {
-        self.inner.commit()
+    pub fn commit(mut self) -> spillway_txn::CommitFuture {
+        self.inner.commit_for_drop(|| ())
     }
 
     /// As [`Transaction::commit`]. Calls `installed` once the commit is installed or refused and
     /// its row locks are released, before the throttle makes the writer sleep. A caller that holds
     /// other locks releases them there.
-    pub fn commit_and(self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
-        self.inner.commit_and(installed)
+    pub fn commit_and(mut self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
+        self.inner.commit_for_drop(installed)
     }
 
     /// As [`Transaction::commit`], and returns a spare for the next transaction.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
@@ -80,7 +79,7 @@ pub(crate) struct Shared {
 }
 
 /// Memory that engines keep for a batch until it is installed.
-pub(crate) type EngineMemory = SmallVec<[Charge; EngineKind::COUNT]>;
+pub(crate) type EngineMemory = [Option<Charge>; EngineKind::COUNT];
 
 /// What a batch needs to be logged and installed.
 pub(crate) struct Admission<'l> {
@@ -209,8 +208,8 @@ impl Shared {
         let is_short = batch.as_bytes().len() > LARGE_BATCH
             || self
                 .engines
-                .iter()
-                .any(|engine| engine.is_short_of_space(batch.engines().contains(engine.kind())));
+                .by_kind()
+                .any(|(kind, engine)| engine.is_short_of_space(batch.engines().contains(kind)));
         if !is_short && !self.reserve.is_full() {
             let admitted = self.admit_at_once(batch, durability);
             if !is_full(&admitted) {
@@ -309,12 +308,13 @@ impl Shared {
                 break admitted?;
             }
         };
-        let mut memory = EngineMemory::new();
-        for engine in self.engines.in_set(batch.engines()) {
-            let bytes = batch.bytes_of(engine.kind());
+        let mut memory = EngineMemory::default();
+        let written = |(kind, _): &(EngineKind, _)| batch.engines().contains(*kind);
+        for (kind, engine) in self.engines.by_kind().filter(written) {
+            let bytes = batch.bytes_of(kind);
             let admitted = engine.admit(bytes);
             if !is_full(&admitted) || !self.reserve.lend(frees, bytes) {
-                memory.extend(admitted?);
+                memory[kind.index()] = admitted?;
             }
         }
         Ok(Admission { room, memory })
@@ -366,9 +366,9 @@ impl Shared {
         // flush. So such a commit requests one only from a larger debt on.
         let engines = batch.engines();
         self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
-        let mut memory = EngineMemory::new();
-        for engine in self.engines.in_set(engines) {
-            memory.extend(engine.admit(batch.bytes_of(engine.kind()))?);
+        let mut memory = EngineMemory::default();
+        for (kind, engine) in self.engines.by_kind().filter(|(kind, _)| engines.contains(*kind)) {
+            memory[kind.index()] = engine.admit(batch.bytes_of(kind))?;
         }
         // This comes last: it charges a large batch without a refusal, and an engine may wait for
         // memory that other commits have.
@@ -406,8 +406,7 @@ impl Shared {
                 Durability::Relaxed => RELAXED,
             });
         };
-        for engine in self.engines.iter() {
-            let kind = engine.kind();
+        for (kind, engine) in self.engines.by_kind() {
             if bytes[kind.index()] > 0 {
                 let written = (kind, bytes[kind.index()]);
                 self.throttle.pass(&self.clock, written, || engine.debt(), asleep);

@@ -83,11 +83,13 @@ impl Gate {
         Ok(HeldGate { passage: &self.passage, _lock: lock })
     }
 
+    /// Whether any table was dropped, so that commits need [`Gate::check`].
+    pub(super) fn any_dropped(&self) -> bool {
+        self.any_dropped.load(Ordering::Acquire)
+    }
+
     /// Refuses a commit that writes to a dropped table.
     pub(super) fn check(&self, mut touched: impl Iterator<Item = TableId>) -> Result<()> {
-        if !self.any_dropped.load(Ordering::Acquire) {
-            return Ok(());
-        }
         let dropped = self.dropped.read();
         match touched.find(|table| dropped.contains(table)) {
             None => Ok(()),

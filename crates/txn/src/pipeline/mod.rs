@@ -366,8 +366,8 @@ impl Pipeline {
                 _ => break place,
             }
         };
-        let checked = self.gate.check(terms.touched).and_then(|()| (terms.check)());
-        if let Err(refused) = checked {
+        let dropped = if self.gate.any_dropped() { self.gate.check(terms.touched) } else { Ok(()) };
+        if let Err(refused) = dropped.and_then(|()| (terms.check)()) {
             lane.skip(place, batch);
             return Err(refused);
         }

@@ -202,11 +202,13 @@ impl Ring {
         let entry = RingEntry { kind, engines, csn: Csn(second), room, bytes, next: at + words };
         if kind != RingEntryKind::Skip {
             before(&entry, out);
-            let mut left = bytes;
-            for word in at + HEAD_WORDS..entry.next {
-                let payload = self.clear(word).to_le_bytes();
-                out.extend_from_slice(&payload[..left.min(8)]);
-                left = left.saturating_sub(8);
+            // Whole words first: a copy whose length is known takes one instruction.
+            out.reserve(bytes);
+            let payload = at + HEAD_WORDS;
+            let last = payload + bytes as u64 / 8;
+            (payload..last).for_each(|word| out.extend_from_slice(&self.clear(word).to_le_bytes()));
+            if last < entry.next {
+                out.extend_from_slice(&self.clear(last).to_le_bytes()[..bytes % 8]);
             }
         }
         self.word(at).store(0, Ordering::Relaxed);

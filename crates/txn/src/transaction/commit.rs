@@ -21,6 +21,12 @@ impl Transaction {
     /// its row locks are released, before the throttle makes the writer sleep. A caller that holds
     /// other locks releases them there.
     pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
+        self.commit_for_drop(installed)
+    }
+
+    /// As [`Transaction::commit_and`], without moving the transaction. Afterwards the caller may
+    /// only drop it.
+    pub fn commit_for_drop(&mut self, installed: impl FnOnce()) -> CommitFuture {
         self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
             Some(shared) => CommitFuture::waiting(shared, csn),
             None => CommitFuture::done(Ok(csn)),
