@@ -51,7 +51,7 @@ enum Bench {
     /// The library as a key-value store, under db_bench's shapes
     #[command(after_help = "Examples:
   spillway-bench kv --keys 100000 --rounds 1                 a first impression, in a minute
-  spillway-bench kv --workloads fillsync --threads 1 16 128  durable puts, more threads waiting
+  spillway-bench kv --workloads fillsync --threads 1,16,128  durable puts, more threads waiting
   make bench-kv                                              the same beside RocksDB")]
     Kv(KvArgs),
     /// Durable commits per second as more of them are in flight

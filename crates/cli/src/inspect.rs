@@ -21,8 +21,8 @@ are any, are in the log alone\n";
 #[command(
     after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and \
 extents, and the last checkpoint of the memory engine. It changes nothing. Data that is in the log \
-alone is not shown. How often extents were read, and what the last compactions did, is as of when \
-the database was closed, or about half a minute before a kill. In the picture keys go from left to \
+alone is not shown. Read counts and recent compactions are those at the last close; after a kill, \
+they may be half a minute older. In the picture keys go from left to \
 right and levels from top to bottom; hover over a box to see what it is.
 
 A running server with --metrics-addr answers over its own machine's loopback. For other servers use

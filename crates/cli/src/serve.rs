@@ -43,7 +43,8 @@ pub(crate) struct ServeArgs {
     /// The one memory budget, for example 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
-    /// The number of cores to use, half of them for background work [default: all]
+    /// Cores to plan for: as many workers (at least 2), and half as many compactions at a time
+    /// [default: all]
     #[arg(long)]
     cores: Option<usize>,
     /// When a commit is acknowledged. `commit`: once it is durable. A delay such as `200ms` or
@@ -58,7 +59,7 @@ pub(crate) struct ServeArgs {
     /// The port to listen on; 0 for any free port
     #[arg(long, default_value_t = 3306)]
     port: u16,
-    /// The address to listen on; any but a loopback address needs a password for root
+    /// The address to listen on; for any but a loopback address, root must have a password
     #[arg(long, default_value = "127.0.0.1")]
     bind: IpAddr,
     /// A Unix socket to listen on as well
@@ -72,8 +73,8 @@ pub(crate) struct ServeArgs {
     /// [default: off]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
-    /// The log's folder, for example on a separate device; the same at each start [default: log in
-    /// the data folder]
+    /// The log's folder, for example on a separate device; give the same folder at each start
+    /// [default: log in the data folder]
     #[arg(help_heading = EXPERT, long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
     /// A folder for data files on a device of class fast, ssd or hdd; once for each class. Without
@@ -82,10 +83,10 @@ pub(crate) struct ServeArgs {
     /// If a start omits a tier, its folder is emptied in the background
     #[arg(help_heading = EXPERT, long, value_name = "CLASS=FOLDER")]
     tier: Vec<Tier>,
-    /// Compression of new data, before it settles: none or lz4
+    /// Compression of Level0 and Level1, which hold new data: none or lz4
     #[arg(help_heading = EXPERT, long, value_name = "HOW", default_value = "none")]
     hot_compression: Compression,
-    /// Compression of settled data: none, lz4, zstd, or zstd:1 to zstd:19
+    /// Compression of Level2, which holds most data: none, lz4, zstd, or zstd:1 to zstd:19
     #[arg(help_heading = EXPERT, long, value_name = "HOW", default_value = "zstd:3")]
     cold_compression: Compression,
     /// The ceiling on space amplification: bytes that a table may take for each byte of its settled
@@ -93,16 +94,16 @@ pub(crate) struct ServeArgs {
     /// settle, and dead ones are dropped, sooner
     #[arg(help_heading = EXPERT, long, value_name = "TIMES", default_value_t = 2.0)]
     space_max: f64,
-    /// Compress all of a table like settled data after this many seconds without writes to it
+    /// After this many seconds without writes to a table, compress all of it like Level2
     #[arg(help_heading = EXPERT, long, value_name = "SECONDS", default_value_t = 10)]
     settle_after: u64,
     /// Kinds of compactions to choose first if several are due: deletion, intra-Level0, minor,
-    /// major, self-major. The other kinds follow in this order. Compactions that prevent an
-    /// imminent throttling of writers always go first
+    /// major, self-major. The kinds not named follow in the order above. Compactions that prevent
+    /// an imminent throttling of writers always go first
     #[arg(help_heading = EXPERT, long, value_name = "KINDS", value_delimiter = ',')]
     compaction_order: Vec<CompactionKind>,
-    /// A compaction removes deleted rows once 2 MB have this many. A lower number frees space
-    /// sooner and writes more
+    /// A compaction removes deleted rows where 2 MB have this many, and they are a quarter of the
+    /// rows. A lower number frees space sooner and writes more
     #[arg(help_heading = EXPERT, long, value_name = "ROWS", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,

@@ -84,9 +84,7 @@ pub fn keep_only(
     }
     if inspection.tables.is_empty() && memory.tables.is_empty() {
         let there = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
-        return Err(format!(
-            "nothing of a table {wanted} is in data files or in memory. There are: {there}"
-        ));
+        return Err(format!("no table {wanted} in data files or in memory. Tables found: {there}"));
     }
     Ok(())
 }

@@ -368,9 +368,9 @@ fn the_memory_engine_is_told_of() {
     for part in [
         "memory engine: 1 table with 1,234 keys; in memory 3.0 MiB of versions, 128.0 KiB of indexes",
         "4,321 rows have left memory since the opening, 17 rows were read from the log; 1 commit is not",
-        "up to commit 800 of 801 only the newest versions are kept; 6 rows wait with 512 B to collect",
-        "checkpoint 8: commit 770, 5 files of 31.0 KiB, names 4 segments, written 12.0 s ago",
-        "kept segments: 4 of 4.0 MiB, 1.5 MiB alive (38 %)",
+        "commits up to 800 (stable: 801) keep only the newest version of each row; 6 rows wait with 512 B",
+        "checkpoint 8: commit 770, 5 files with 31.0 KiB in all, names 4 segments, written 12.0 s ago",
+        "kept segments: 4, 4.0 MiB in all, 1.5 MiB alive (38 %)",
         "segments with rows in the redo log: 1, 0 B alive",
         "1,234          900          100    2.0 MiB   64.0 KiB    8.0 KiB  (key space 11)",
         "1,000            3            5          1   30.0 KiB  (key space 11)",
@@ -406,8 +406,8 @@ fn the_memory_engine_is_told_of() {
     for part in [
         "1 table with 1,234 keys in the last checkpoint; the rows that only the log has",
         "names 2 segments\n",
-        "kept segments: 1 of 1.0 MiB\n",
-        "1 segment is missing that the checkpoint names",
+        "kept segments: 1, 1.0 MiB in all\n",
+        "1 segment is missing although the checkpoint names it",
         "damage: </title>",
         "70    1.0 MiB  not known          kept",
     ] {

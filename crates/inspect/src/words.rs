@@ -106,7 +106,7 @@ pub(crate) fn tiers(level: &LevelSpace) -> String {
 /// The work of a compaction.
 pub(crate) fn done(record: &CompactionRecord) -> String {
     format!(
-        "read {} in {}; {} relinked in {}, {} copied in {}, {} merged; wrote {} in {}",
+        "read {} in {}; {} relinked in {}, {} carried in {}, {} merged; wrote {} in {}",
         bytes(record.input_bytes),
         counted(record.input_slices, "slice", "slices"),
         bytes(record.relinked_bytes),
@@ -182,8 +182,8 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
             counted(figures.unplaced_commits, "commit is", "commits are"),
         ));
         told.push(format!(
-            "collection: up to commit {} of {} only the newest versions are kept; {} with {} to \
-             collect",
+            "collection: commits up to {} (stable: {}) keep only the newest version of each row; {} \
+             with {} to collect",
             figures.watermark.0,
             figures.stable.0,
             counted(figures.uncollected_rows, "row waits", "rows wait"),
@@ -199,7 +199,7 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
                 None => String::new(),
             };
             format!(
-                "checkpoint {}: commit {}, {} of {}, names {}{age}",
+                "checkpoint {}: commit {}, {} with {} in all, names {}{age}",
                 checkpoint.number,
                 checkpoint.csn.0,
                 counted(checkpoint.files, "file", "files"),
@@ -220,8 +220,8 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
         match missing.count() as u64 {
             0 => {}
             many => told.push(format!(
-                "{} that the checkpoint names and that had no rows, or were lost: ask spillway \
-                 check",
+                "{} although the checkpoint names it. No row may need it, or rows are lost: run \
+                 spillway check",
                 counted(many, "segment is missing", "segments are missing")
             )),
         }
@@ -240,7 +240,7 @@ fn kept_line(of: &MemoryInspection) -> String {
     let live = live.map_or_else(String::new, |live| {
         format!(", {} alive ({})", bytes(live), percent(share(live, all)))
     });
-    format!("kept segments: {} of {}{live}", of.kept().count(), bytes(all))
+    format!("kept segments: {}, {} in all{live}", of.kept().count(), bytes(all))
 }
 
 /// The place of a segment, in words.

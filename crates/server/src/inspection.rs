@@ -32,8 +32,8 @@ struct Wanted {
     table: Option<String>,
 }
 
-const ELSEWHERE: &str = "this page answers on the server's own machine alone, over its loopback (127.0.0.1, ::1), because keys are data. \
-                         Ask there, or use SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
+const ELSEWHERE: &str = "this page shows keys, so the server sends it only to clients on its own machine (127.0.0.1, ::1). \
+                         Request it there, or use SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
 /// Bytes of the pieces of a page that are made and not yet sent.
 const ON_THEIR_WAY: usize = (PIECES + 2) * PIECE;
 
@@ -64,7 +64,7 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
         Ok(charge) => charge,
         Err(error) => {
             let told = format!(
-                "there is no memory to show what is stored: {error}. Ask again when less of it is in use, or use SQL for the levels: \
+                "not enough memory to make this page: {error}. Try again later, or query \
                  information_schema.TIERED_LEVELS\n"
             );
             return outlet.page(Page::text("503 Service Unavailable", told));
@@ -123,7 +123,7 @@ impl Wanted {
             match part.split_once('=') {
                 Some(("format", format)) => wanted.format = format.parse()?,
                 Some(("table", table)) => wanted.table = Some(decoded(table)?),
-                _ => return Err(format!("{part} is not known; there are format= and table=")),
+                _ => return Err(format!("unknown parameter {part}; use format= or table=")),
             }
         }
         Ok(wanted)
@@ -250,13 +250,13 @@ mod tests {
             ("", "200", "<!DOCTYPE html>"),
             ("format=json", "200", "{\""),
             ("format=xml", "400", "xml is not a format; use text, json or html"),
-            ("format", "400", "there are format= and table="),
-            ("all=1", "400", "there are format= and table="),
+            ("format", "400", "use format= or table="),
+            ("all=1", "400", "use format= or table="),
             ("table=%2", "400", "%2 is no value"),
             ("table=%ff", "400", "%ff is no value"),
             ("table=%+f", "400", "%+f is no value"),
             ("table=%-1", "400", "%-1 is no value"),
-            ("table=a%20b+c.%C3%A4", "404", "nothing of a table a b c.\u{e4} is in data files"),
+            ("table=a%20b+c.%C3%A4", "404", "no table a b c.\u{e4} in data files"),
         ] {
             let page = told(all.reply(&Asked { query, ..HERE }));
             assert!(page.starts_with(&format!("HTTP/1.1 {status}")), "{query}: {page}");

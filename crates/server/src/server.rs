@@ -89,9 +89,9 @@ impl Counter {
 pub(crate) struct Counters {
     /// Connections accepted.
     pub(crate) connections: Counter,
-    /// Clients that disconnected before their first command.
+    /// Connections that ended before their login succeeded.
     pub(crate) aborted_connects: Counter,
-    /// Logins with a wrong name or password.
+    /// Logins that were refused.
     pub(crate) denied: Counter,
     /// Clients that disconnected without a command to quit.
     pub(crate) aborted_clients: Counter,
@@ -268,19 +268,14 @@ impl Shared {
             ),
             (
                 "connections_failed_total",
-                "Clients that disconnected before their first command.",
+                "Connections that ended before their login succeeded.",
                 true,
                 self.counters.aborted_connects.get(),
             ),
-            (
-                "logins_denied_total",
-                "Logins with a wrong name or password.",
-                true,
-                self.counters.denied.get(),
-            ),
+            ("logins_denied_total", "Logins that were refused.", true, self.counters.denied.get()),
             (
                 "connections_aborted_total",
-                "Clients that disconnected without COM_QUIT.",
+                "Connections that ended after login without COM_QUIT, also by a timeout.",
                 true,
                 self.counters.aborted_clients.get(),
             ),

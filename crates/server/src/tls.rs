@@ -37,8 +37,8 @@ impl TlsFiles {
             (true, true) => return Ok(files),
             (true, false) => {
                 let text = format!(
-                    "{} has server-cert.pem without server-key.pem; bring the key back, or remove \
-                     the certificate for new ones of both",
+                    "{} has server-cert.pem without server-key.pem; restore the key, or remove \
+                     the certificate, and the next start makes a new pair",
                     folder.display()
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));

@@ -649,7 +649,7 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
             ("memory_compactions_bytes", "Memory of what flushes and compactions read and write.")
         }
         Use::FreePages => {
-            ("memory_free_pages_bytes", "Memory of pages for cached blocks that hold none now.")
+            ("memory_free_pages_bytes", "Memory of cache pages that hold no block now.")
         }
         Use::Rows => (
             "memory_rows_bytes",
@@ -657,7 +657,7 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
         ),
         Use::Other => (
             "memory_other_bytes",
-            "Resident memory of the process that no other use charges, past a fixed part.",
+            "Resident memory beyond a fixed allowance that no other part of the budget counts.",
         ),
     }
 }

@@ -80,8 +80,7 @@ pub struct TieredSettings {
     /// The ceiling on space amplification: bytes of a table's extents for each byte that is in use
     /// in Level2, which has about one version of each row.
     pub space_max: f64,
-    /// Bytes that Level0 may hold, as a share of the bytes below it, in a table that is not mostly
-    /// read.
+    /// Bytes that Level0 may hold, as a share of the bytes below it.
     pub level0_share: f64,
     /// Whether minor compactions take parts of Level0 of about equal size, wherever its sub-levels
     /// end, and intra-Level0 compactions write the fewest bytes for each memtable that Level0 can

@@ -94,7 +94,7 @@ impl TransactionManager {
             ),
             counter(
                 "commit_acknowledgements_total",
-                "Stage 4: times that the stable CSN moved on.",
+                "Stage 4: advances of the stable CSN.",
                 load(&counts.acknowledgements),
             ),
             counter(
@@ -104,10 +104,14 @@ impl TransactionManager {
             ),
             counter(
                 "spilled_commits_folded_total",
-                "Of these, commits whose spilled writes have all been written to their tables.",
+                "Commits whose spilled writes have all been written to their tables.",
                 folded as f64,
             ),
-            gauge("stable_csn", "The stable CSN.", stable.0 as f64),
+            gauge(
+                "stable_csn",
+                "The last commit up to which all commits are visible and durable.",
+                stable.0 as f64,
+            ),
             gauge(
                 "oldest_snapshot_csn",
                 "The CSN at which the oldest open transaction or scan reads, or a little less.",

@@ -172,7 +172,7 @@ impl Throttle {
             gauge("throttle_stage", "0: nobody is slowed; 1: slightly; 2: aggressively.", stage),
             gauge(
                 "throttle_bytes_per_second",
-                "What all writers together may write, 0 for any number of bytes.",
+                "Bytes a second that all writers together may write; 0 for no limit.",
                 rate(debt).unwrap_or(0.0),
             ),
         ];
@@ -185,8 +185,12 @@ impl Throttle {
         for (tallies, names) in self.stages.iter().zip(NAMES) {
             for (tally, [count, seconds]) in tallies.iter().zip(names) {
                 let counter = |name, help, value| Metric { name, help, counter: true, value };
-                all.push(counter(count, "Writers slowed.", tally.count() as f64));
-                all.push(counter(seconds, "Time they slept.", tally.time().as_secs_f64()));
+                all.push(counter(count, "Sleeps of throttled writers.", tally.count() as f64));
+                all.push(counter(
+                    seconds,
+                    "Seconds that throttled writers slept.",
+                    tally.time().as_secs_f64(),
+                ));
             }
         }
         all
@@ -199,7 +203,7 @@ const SUMS: [[&str; 2]; 3] = [
     ["stall_throttle_level0_total", "stall_throttle_level0_seconds_total"],
     ["stall_throttle_compaction_total", "stall_throttle_compaction_seconds_total"],
 ];
-const SUM: &str = "Writers slowed by the throttle, in either stage.";
+const SUM: &str = "Sleeps of throttled writers in either stage: their number, or seconds.";
 
 /// The metrics' names for each stage, by the part of the debt.
 const NAMES: [[[&str; 2]; 3]; 2] = [

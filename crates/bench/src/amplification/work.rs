@@ -34,7 +34,7 @@ impl AmplificationPlan {
     pub(crate) fn checked(self) -> Result<AmplificationPlan, String> {
         let all: u64 = self.mix.iter().sum();
         if self.rows < 2 || self.threads == 0 || self.operations == 0 || all == 0 {
-            return Err("rows, threads, operations and the mix are more than nothing".to_owned());
+            return Err("rows, threads, operations and the mix must be greater than 0".to_owned());
         }
         if self.recent_percent > 100 || !(0.0..1.0).contains(&self.skew) {
             return Err("a share is at most 100 of a hundred, and the skew is below 1".to_owned());

@@ -141,7 +141,9 @@ impl LoneArgs {
             bytes.get_or_insert(((written(&writer) - before) / self.commits) as usize);
             writers.push((kind.name(), writer));
         }
-        let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("how many bytes to write raw?")?;
+        let bytes = bytes
+            .filter(|bytes| *bytes > 0)
+            .ok_or("give --raw-bytes: no store wrote to a log that could be measured")?;
         for sync in Sync::ALL.into_iter().filter(|sync| *sync != Sync::Ring || raw::has_rings()) {
             let name = sync.name();
             let path = self.logs().unwrap_or(folder.to_owned()).join(name.replace(' ', "-"));

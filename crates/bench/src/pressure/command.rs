@@ -121,7 +121,7 @@ impl PressureArgs {
         if !sane || rows < 4 || self.get_threads == 0 || self.put_threads == 0 || self.windows == 0
         {
             return Err(
-                "rates, rows, seconds, threads and windows are more than nothing".to_owned()
+                "rates, rows, seconds, threads and windows must be greater than 0".to_owned()
             );
         }
         Ok(PressurePlan {

@@ -129,7 +129,7 @@ impl QueueArgs {
         let some = self.after.first().is_some_and(|first| *first > 0);
         if counts.contains(&0) || self.limit.contains(&0) || !ascending || !some {
             return Err(
-                "counts are more than nothing, and those to measure after ascend".to_owned()
+                "counts must be greater than 0, and those to measure after must ascend".to_owned()
             );
         }
         Ok(QueuePlan {

@@ -117,7 +117,7 @@ impl SkewArgs {
         let none = rows < 2 || self.threads == 0 || self.reads == 0 || self.skew.is_empty();
         if none || self.skew.iter().any(|skew| !(0.0..10.0).contains(skew)) {
             return Err(
-                "rows, threads, reads and skews are more than nothing, a skew is from 0 to 10"
+                "rows, threads and reads must be greater than 0, there must be a skew, a skew is from 0 to 10"
                     .into(),
             );
         }

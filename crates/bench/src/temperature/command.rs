@@ -139,7 +139,7 @@ impl TemperatureArgs {
         let none = rows < 2 || self.threads == 0 || self.operations == 0 || self.together == 0;
         if none || mix.iter().sum::<u64>() == 0 || !(0.0..1.0).contains(&self.skew) {
             return Err(
-                "rows, threads, operations and shares are more than nothing, the skew is below 1"
+                "rows, threads, operations and shares must be greater than 0, the skew below 1"
                     .into(),
             );
         }

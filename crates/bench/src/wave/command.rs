@@ -129,7 +129,9 @@ impl WaveArgs {
         let sane = rates.into_iter().flatten().all(|rate| rate > 0.0 && rate.is_finite());
         let counts = [self.before, self.seconds, self.threads, self.waiting_threads];
         if !sane || rows < 2 || counts.contains(&0) || self.quiet_threads == 0 || self.rounds == 0 {
-            return Err("rates, rows, seconds, threads and rounds are more than nothing".to_owned());
+            return Err(
+                "rates, rows, seconds, threads and rounds must be greater than 0".to_owned()
+            );
         }
         if self.reads_percent > 100 || !(0.0..1.0).contains(&self.skew) {
             return Err("reads are at most 100 of a hundred, and the skew is below 1".to_owned());

@@ -108,7 +108,7 @@ impl Report<'_> {
         section.element("table", &[], |rows| {
             rows.element("tr", &[], |row| {
                 for head in [
-                    "", "ended", "took", "kind", "table", "into", "slices", "read", "stayed",
+                    "", "ended", "took", "kind", "table", "into", "slices", "read", "relinked",
                     "slices", "carried", "blocks", "merged", "written", "extents",
                 ] {
                     row.line("th", &[], head);

@@ -163,7 +163,7 @@ impl Report<'_> {
                 "into",
                 "slices",
                 "read",
-                "stayed",
+                "relinked",
                 "",
                 "carried",
                 "",

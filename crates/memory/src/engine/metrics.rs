@@ -37,7 +37,7 @@ impl Inner {
                 "Bytes of the log segments that are kept for their rows.",
                 kept,
             ),
-            gauge("memory_engine_live_bytes", "Of those, the bytes of current rows.", live),
+            gauge("memory_engine_live_bytes", "Bytes of current rows in kept log segments.", live),
             gauge(
                 "memory_engine_held_bytes",
                 "Memory of records that were read from the log and that no get has taken.",
@@ -80,12 +80,12 @@ impl Inner {
             figure("memory_engine_log_reads_total", "Rows that were read from the log.", read),
             figure(
                 "memory_engine_prefetched_total",
-                "Of these, rows read together for several gets.",
+                "Rows read from the log together for several gets.",
                 prefetched,
             ),
             figure(
                 "memory_engine_read_ahead_total",
-                "Of these, rows that scans read together.",
+                "Rows that scans read from the log together.",
                 read_ahead,
             ),
             figure(

@@ -341,8 +341,9 @@ impl Taking<'_> {
 
     fn of_another(&self, copy: &ExtentCopy) -> Error {
         Error::invalid(format!(
-            "{} has an extent {} with another content under this database's identity: one of two folders is a copy of the other, or \
-             this one was replaced by an older copy; remove {}, and the next backup copies everything",
+            "{} already has another extent {} of a database with this identity: this data folder was \
+             copied, or was replaced by an older copy. Remove {} and back up again; that backup copies \
+             everything",
             self.repository.dir.display(),
             copy.id,
             self.db.path.join(IDENTITY).display()

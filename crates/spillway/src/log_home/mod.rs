@@ -194,8 +194,8 @@ fn has_log(disk: &dyn Disk, dir: &Path) -> Result<bool> {
 
 fn elsewhere(path: &Path, dir: &Path) -> Error {
     Error::invalid(format!(
-        "the log of {} is in {}, and has commits that are nowhere else: open it with that log folder, or move the \
-         folder first, with all that is in it",
+        "the log of {} is in {}, and may hold commits that no other file has. Open the database with \
+         this log folder, or move the whole folder to the new place first",
         path.display(),
         dir.display()
     ))
@@ -204,8 +204,8 @@ fn elsewhere(path: &Path, dir: &Path) -> Error {
 fn not_there(path: &Path, dir: &Path, another: bool) -> Error {
     let what = if another { "is not the log of" } else { "does not have the log of" };
     Error::invalid(format!(
-        "{} {what} {}, which was there when that was last open, and has commits that are nowhere else; bring it back, or \
-         remove {} to open the database without them",
+        "{} {what} {}. The log was there when the database was last open, and may hold commits that no \
+         other file has. Put it back, or remove {} to open the database without these commits",
         dir.display(),
         path.display(),
         path.join(HOME).display()

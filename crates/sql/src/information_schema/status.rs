@@ -119,7 +119,7 @@ fn readers_page(
                 format!("{}@{}, running", session.user, session.host)
             }
             Some(session) => format!("{}@{}, idle", session.user, session.host),
-            None => "no session's own transaction".to_owned(),
+            None => "the server's own, for example an index build".to_owned(),
         };
         let behind = stable.saturating_sub(reader.csn.0);
         let seconds = reader.age.as_secs_f64();
@@ -266,7 +266,7 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
         let unnamed = || format!("(key space {})", table.table.ordinal());
         let name = names.get(&table.table.0).cloned().unwrap_or_else(unnamed);
         let [level0, level1, level2] = table.levels.map(|level| level.bytes as f64 / 1e6);
-        let sublevels = format!("{} of {}", table.sublevels, table.sublevels_target);
+        let sublevels = format!("{}/{}", table.sublevels, table.sublevels_target);
         let memory = table.memory_bytes as f64 / 1e6;
         line(
             &mut out,
@@ -376,7 +376,7 @@ mod tests {
             "debt 0.81: flush 0.00, Level0 0.81, compaction 0.00",
             "writers are slowed aggressively, to 32.0 MB a second together",
             "throttle, aggressive: Level0 is deep                     7         0.250",
-            "test.seats                                       1.5      5 of 8         3.0         3.0         3.0",
+            "test.seats                                       1.5         5/8         3.0         3.0         3.0",
             "    not compacted any more: block 7 is damaged",
             "    a merge was refused; the last one: keys from \"a\" to \"b\": they differ",
             "log_flushes_total                                         12  What it is.",

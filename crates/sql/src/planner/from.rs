@@ -156,7 +156,8 @@ impl From<'_, '_> {
                 JoinOperator::StraightJoin(c) => (c, None),
                 JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (c, Some(false)),
                 JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (c, Some(true)),
-                other => return Err(SqlError::unsupported(format!("{other:?}"))),
+                JoinOperator::FullOuter(_) => return Err(SqlError::unsupported("FULL OUTER JOIN")),
+                _ => return Err(SqlError::unsupported("this kind of join")),
             };
             let mut on = Vec::new();
             let names = self.constraint(constraint, left_tables, outer == Some(true), &mut on)?;

@@ -148,7 +148,7 @@ pub(crate) fn rename_columns(
     if names.len() != plan.columns.len() {
         return Err(SqlError::new(
             1353,
-            "The number of column names differs from that of the columns",
+            "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts",
         ));
     }
     for (column, name) in plan.columns.iter_mut().zip(names) {

@@ -400,14 +400,14 @@ impl DdlExecutor<'_> {
         let mut moves = Vec::new();
         for part in split_commas(plain.get(2..).unwrap_or_default()) {
             let to = part.iter().position(|token| word(Some(token)) == "to");
-            let to = to.ok_or_else(|| SqlError::syntax("RENAME TABLE a TO b"))?;
+            let to = to.ok_or_else(|| SqlError::syntax("write RENAME TABLE a TO b"))?;
             moves.push((
                 path_of(&parts_of(&part[..to])?, database.as_deref())?,
                 path_of(&parts_of(&part[to + 1..])?, database.as_deref())?,
             ));
         }
         if moves.is_empty() {
-            return Err(SqlError::syntax("RENAME TABLE a TO b"));
+            return Err(SqlError::syntax("write RENAME TABLE a TO b"));
         }
         for ((db, name), (to_db, to)) in &moves {
             for right in ["ALTER", "DROP"] {

@@ -228,7 +228,9 @@ impl Session {
             return sink.ok(&self.outcome(Changed::default(), false));
         }
         if statements.len() > 1 && !self.multi_statements {
-            return Err(SqlError::syntax("several statements in one query"));
+            return Err(SqlError::syntax(
+                "near ';': send one statement at a time, or connect with CLIENT_MULTI_STATEMENTS",
+            ));
         }
         let last = statements.len() - 1;
         for (at, tokens) in statements.into_iter().enumerate() {

@@ -37,7 +37,7 @@ impl Session {
         let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
         let mut statements = parser::split(sql, self.variables.borrow().mode, &mut memory)?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
-            return Err(SqlError::syntax("a prepared statement is one statement"));
+            return Err(SqlError::syntax("prepare exactly one statement"));
         };
         let place = self.instance.place_for(sql)?;
         parser::Depth::of_tokens(&tokens)?.run(|| {
@@ -100,7 +100,7 @@ impl Session {
             [_, _, from, text] if word(Some(from)) == "from" => {
                 self.evaluate(std::slice::from_ref(text), &[])?.to_text()
             }
-            _ => return Err(SqlError::syntax("PREPARE name FROM 'text' or @variable")),
+            _ => return Err(SqlError::syntax("write PREPARE name FROM 'text' or @variable")),
         };
         let name = name_of(plain.get(1)).to_lowercase();
         names::check_length(&name)?;

@@ -109,7 +109,7 @@ fn read_names(rest: &[Token], names: bool, parts: &mut Vec<VariableAssignment>) 
         [name, collate, collation] if names && word(Some(collate)) == "collate" => {
             (name, Some(name_of(Some(collation))))
         }
-        _ => return Err(SqlError::syntax("SET NAMES name [COLLATE collation]")),
+        _ => return Err(SqlError::syntax("write SET NAMES name [COLLATE collation]")),
     };
     let name = name_of(Some(name));
     let known = charset(if name.eq_ignore_ascii_case("default") { "utf8mb4" } else { &name });

@@ -389,7 +389,9 @@ impl FilePlog {
     fn stop(&self, state: &mut PlogState, cause: &Error) -> Error {
         let stopped = Error::new(
             ErrorKind::WritesStopped,
-            format!("the log failed, so writes have stopped: {cause}"),
+            format!(
+                "the log failed, so writes have stopped: {cause}; repair the device and restart the server"
+            ),
         );
         state.failure = Some(stopped.clone());
         self.note_piece(state);

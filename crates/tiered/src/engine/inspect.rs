@@ -252,12 +252,12 @@ pub(super) fn space_metrics(tables: &TableSet, space: &SpaceManager) -> Vec<Metr
         ),
         gauge(
             "tiered_hot_bytes",
-            "Bytes of blocks that were recently read more often than others.",
+            "Bytes of blocks that were recently read at least twice as often as the average.",
             hot as f64,
         ),
         gauge(
             "tiered_cold_bytes",
-            "Bytes of blocks that were recently read less often than others.",
+            "Bytes of blocks that were recently read at most half as often as the average.",
             cold as f64,
         ),
         gauge(

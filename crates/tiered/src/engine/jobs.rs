@@ -259,7 +259,10 @@ impl TieredEngine {
             if alone || clock::now() - started > ADMIT_WAIT {
                 return Err(Error::new(
                     ErrorKind::MemoryFull,
-                    format!("the memtables' {limit} bytes are full, and no flush made room"),
+                    format!(
+                        "the memtables' {limit} bytes are full, and no flush made room; try again \
+                         later, or raise --memory"
+                    ),
                 ));
             }
             thread::blocking(|| inner.wakeups.wait_for_room(NAP));

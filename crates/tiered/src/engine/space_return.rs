@@ -1,4 +1,4 @@
-//! Returns the space of free slots to the file system (decision 008).
+//! Returns the space of free slots to the file system (decision 026).
 //!
 //! It returns the space in small pieces, because a file system locks a file while it deallocates
 //! space of the file. Readers of the file wait for the deallocation, and the deallocation itself

@@ -152,8 +152,8 @@ fn work_metrics(counts: &EngineFigures, tables: &TableSet, context: &ReadContext
         ),
         counter(
             "tiered_hidden_bytes_total",
-            "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges \
-             dropped unread.",
+            "Bytes that range tombstones hid and that were dropped unread: whole slices, and keys and \
+             values of single blocks.",
             counts.hidden_bytes,
         ),
         gauge(
@@ -172,7 +172,7 @@ fn work_metrics(counts: &EngineFigures, tables: &TableSet, context: &ReadContext
         ),
         Metric {
             name: "tiered_views_left_total",
-            help: "Old views whose last reader left most of the freeing to the background.",
+            help: "Old views whose metadata was mostly left to be freed in the background.",
             counter: true,
             value: context.garbage.handed_over() as f64,
         },
@@ -207,7 +207,7 @@ fn wait_metrics(waits: &Tally) -> [Metric; 2] {
         },
         Metric {
             name: "stall_memory_seconds_total",
-            help: "Waits for memtable memory.",
+            help: "Seconds of waits for memtable memory.",
             counter: true,
             value: waits.time().as_secs_f64(),
         },
@@ -338,7 +338,8 @@ fn metrics_of_tiers(space: &SpaceManager, context: &ReadContext) -> Vec<Metric> 
             counter: true,
             value: context.reads[class as usize].load(Ordering::Relaxed) as f64,
         });
-        let helps = ["Bytes of data files on this class.", "Free bytes in them."];
+        let helps =
+            ["Bytes of data files on this class.", "Free bytes in data files on this class."];
         all.extend([0, 1].map(|at| Metric {
             name: names[at],
             help: helps[at],

@@ -554,7 +554,7 @@ impl Pipeline {
             ErrorKind::WritesStopped => cause.clone(),
             _ => Error::new(
                 ErrorKind::WritesStopped,
-                format!("the log failed, so writes have stopped: {cause}"),
+                format!("the log failed, so writes have stopped: {cause}; repair the device and restart the server"),
             ),
         });
         self.failed.store(true, Ordering::Release);

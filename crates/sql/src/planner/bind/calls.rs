@@ -145,7 +145,7 @@ impl Binder<'_> {
                 return self.inserted_value(column);
             }
             ("default", [column]) => return self.default_of(column),
-            ("default", _) => return Err(SqlError::syntax("DEFAULT() has one column")),
+            ("default", _) => return Err(SqlError::syntax("DEFAULT() takes one column name")),
             ("charset" | "collation", [one]) => {
                 if let Some(named) = self.charset_named(&name, one)? {
                     return Ok(named);

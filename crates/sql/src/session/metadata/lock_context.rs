@@ -233,12 +233,12 @@ pub(in crate::session) fn tables_to_lock(
             [rest @ .., "low_priority", "write"] | [rest @ .., "write"] => {
                 (MetadataLockMode::Alone, rest.len())
             }
-            _ => return Err(SqlError::syntax("LOCK TABLES t READ or WRITE")),
+            _ => return Err(SqlError::syntax("write LOCK TABLES t READ, or WRITE")),
         };
         // An alias may follow the name.
         let len = if part.get(1) == Some(&Token::Period) { 3 } else { 1 };
         if rest < len {
-            return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
+            return Err(SqlError::syntax("write LOCK TABLES t READ, or WRITE"));
         }
         let name = path_of(&parts_of(&part[..len])?, database)?;
         security.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
@@ -252,7 +252,7 @@ pub(in crate::session) fn tables_to_lock(
         names.push((name, mode));
     }
     if names.is_empty() {
-        return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
+        return Err(SqlError::syntax("write LOCK TABLES t READ, or WRITE"));
     }
     Ok(names)
 }

@@ -110,7 +110,7 @@ impl PreparedStatements {
     /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`.
     pub(in crate::session) fn deallocate(&mut self, plain: &[Token]) -> Result<()> {
         let [_, prepare, name] = plain else {
-            return Err(SqlError::syntax("DEALLOCATE PREPARE name"));
+            return Err(SqlError::syntax("write DEALLOCATE PREPARE name"));
         };
         if word(Some(prepare)) != "prepare" {
             return Err(SqlError::syntax(format!("near '{prepare}'")));

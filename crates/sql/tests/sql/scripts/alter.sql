@@ -353,9 +353,9 @@ SELECT * FROM `x/y`.z;
 -- [of_the_first]
 # What is left out.
 LOCK TABLES;
--- ERROR 1064 (42000): You have an error in your SQL syntax: LOCK TABLES t READ or WRITE
+-- ERROR 1064 (42000): You have an error in your SQL syntax: write LOCK TABLES t READ, or WRITE
 RENAME TABLE;
--- ERROR 1064 (42000): You have an error in your SQL syntax: RENAME TABLE a TO b
+-- ERROR 1064 (42000): You have an error in your SQL syntax: write RENAME TABLE a TO b
 CREATE TABLE zz (a VARCHAR);
 -- ERROR 1064 (42000): You have an error in your SQL syntax: near 'VARCHAR': it needs a length
 CREATE TABLE zz (a VARBINARY);

@@ -158,9 +158,9 @@ SELECT DEFAULT(n) FROM (SELECT n FROM d) AS y;
 SELECT DEFAULT(n);
 -- ERROR 1054 (42S22): Unknown column 'n' in 'field list'
 SELECT DEFAULT();
--- ERROR 1064 (42000): You have an error in your SQL syntax: DEFAULT() has one column
+-- ERROR 1064 (42000): You have an error in your SQL syntax: DEFAULT() takes one column name
 SELECT DEFAULT(n, m) FROM d;
--- ERROR 1064 (42000): You have an error in your SQL syntax: DEFAULT() has one column
+-- ERROR 1064 (42000): You have an error in your SQL syntax: DEFAULT() takes one column name
 INSERT INTO d (id) VALUES (DEFAULT(q));
 -- ERROR 1054 (42S22): Unknown column 'q' in 'field list'
 INSERT INTO d (id, n) VALUES (99, DEFAULT(o.n));
