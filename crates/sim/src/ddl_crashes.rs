@@ -237,7 +237,7 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     let mut resumed = Vec::new();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let sweep = Sweep::of(if has_tiers { 59 } else { 17 });
+        let sweep = Sweep::of(if has_tiers { 118 } else { 34 });
         for crash_at in failing(&prepared, &states, sweep) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);
@@ -276,7 +276,7 @@ fn a_fault_at_operation_after_operation_leaves_statements_whole() {
     let states = states();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let sweep = Sweep::of(if has_tiers { 119 } else { 33 });
+        let sweep = Sweep::of(if has_tiers { 238 } else { 66 });
         for at in failing(&prepared, &states, sweep) {
             for fault in [Fault::Io, Fault::Full] {
                 let disk = prepared.fork();
