@@ -467,7 +467,7 @@ fn one_table_is_kept_of_either_engine() {
     let (tiered, memory) = kept("(key space 9)").unwrap();
     assert!(tiered == 1 && memory.is_empty());
     let told = kept("c.t").unwrap_err();
-    assert!(told.contains("There are: (key space 9); (key space 11)"), "{told}");
+    assert!(told.contains("Tables found: (key space 9); (key space 11)"), "{told}");
 }
 
 /// With any codings of a level, the columns after them are below their headings.

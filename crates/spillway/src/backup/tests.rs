@@ -363,7 +363,7 @@ fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
     fill_from(&db, "two", 3);
     let refused = back_up(&db, &repository).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-    assert!(refused.to_string().contains("remove /db/backup-identity"), "{refused}");
+    assert!(refused.to_string().contains("Remove /db/backup-identity"), "{refused}");
     copy.remove(identity).unwrap();
     let whole = back_up(&db, &repository).unwrap();
     assert_eq!(whole.new_extents, newer.extents);

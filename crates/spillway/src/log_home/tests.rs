@@ -88,7 +88,7 @@ fn log_home_1_a_log_folder_that_was_lost_is_missed() {
     drop(db);
     copy(&disk, "/fast", "/kept", false);
     let error = refusal(open(&disk, "/db", Some("/fast")));
-    assert!(error.contains("bring it back"), "{error}");
+    assert!(error.contains("Put it back"), "{error}");
     let checked =
         crate::check::check_on(&(Arc::new(disk.clone()) as _), Path::new("/db"), &mut |_, _| {});
     assert_eq!(checked.unwrap().findings.len(), 1);
