@@ -79,8 +79,9 @@ pub(crate) struct CreateArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "The restored folder is a separate database. It has every commit up to the backup's last \
-                        commit, and none after it. A folder whose restore was interrupted does not open; remove it.
+    after_help = "The restored folder is a separate database. It has every commit up to the \
+backup's last commit, and none after it. A folder whose restore was interrupted does not open; \
+remove it.
 
 Examples:
   spillway restore ./backups ./data                            the newest backup
@@ -152,7 +153,8 @@ fn create(args: &CreateArgs) -> Result<(), String> {
 /// Describes a backup in one line.
 fn line(backup: &Backup) -> String {
     format!(
-        "backup {}: {}, up to commit {}; {} extents, {} bytes in all ({} new extents, {} bytes); {} commits in {} bytes of log",
+        "backup {}: {}, up to commit {}; {} extents, {} bytes in all ({} new extents, {} bytes); \
+         {} commits in {} bytes of log",
         backup.number,
         utc(backup.taken),
         backup.through,

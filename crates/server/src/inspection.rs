@@ -32,8 +32,9 @@ struct Wanted {
     table: Option<String>,
 }
 
-const ELSEWHERE: &str = "this page shows keys, so the server sends it only to clients on its own machine (127.0.0.1, ::1). \
-                         Request it there, or use SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
+const ELSEWHERE: &str = "this page shows keys, so the server sends it only to clients on its own \
+                         machine (127.0.0.1, ::1). Request it there, or use SQL: \
+                         information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
 /// Bytes of the pieces of a page that are made and not yet sent.
 const ON_THEIR_WAY: usize = (PIECES + 2) * PIECE;
 

@@ -183,7 +183,11 @@ impl MovingArgs {
         let hot_rows = rows * self.hot_permille / 1000;
         let sets = self.jumps as u64 + 1;
         if hot_rows == 0 || hot_rows * sets > rows || self.hot_percent > 100 {
-            return Err("--hot-permille must give at least one hot row, and the hot rows of all jumps must fit the table; --hot-percent is at most 100".to_owned());
+            return Err(
+                "--hot-permille must give at least one hot row, and the hot rows of all jumps \
+                        must fit the table; --hot-percent is at most 100"
+                    .to_owned(),
+            );
         }
         let every = Duration::try_from_secs_f64(self.every).map_err(|error| error.to_string())?;
         let window = Duration::from_millis(self.window_ms);

@@ -117,7 +117,7 @@ impl SkewArgs {
         let none = rows < 2 || self.threads == 0 || self.reads == 0 || self.skew.is_empty();
         if none || self.skew.iter().any(|skew| !(0.0..10.0).contains(skew)) {
             return Err(
-                "rows, threads and reads must be greater than 0, there must be a skew, a skew is from 0 to 10"
+                "rows, threads and reads must be greater than 0, and there must be a skew, from 0 to 10"
                     .into(),
             );
         }

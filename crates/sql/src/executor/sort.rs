@@ -183,7 +183,8 @@ impl HeldMemory {
         let full = |_| {
             SqlError::new(
                 1038,
-                "Out of sort memory: the rows that the statement sorts, groups or joins do not fit the memory budget; read fewer rows, add an index, or raise --memory",
+                "Out of sort memory: the rows that the statement sorts, groups or joins do not fit the \
+                 memory budget; read fewer rows, add an index, or raise --memory",
             )
         };
         let more = self.bytes - charged + HeldMemory::STEP;

@@ -148,7 +148,8 @@ pub(crate) fn rename_columns(
     if names.len() != plan.columns.len() {
         return Err(SqlError::new(
             1353,
-            "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts",
+            "In definition of view, derived table or common table expression, SELECT list and \
+             column names list have different column counts",
         ));
     }
     for (column, name) in plan.columns.iter_mut().zip(names) {

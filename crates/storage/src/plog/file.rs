@@ -390,7 +390,8 @@ impl FilePlog {
         let stopped = Error::new(
             ErrorKind::WritesStopped,
             format!(
-                "the log failed, so writes have stopped: {cause}; repair the device and restart the server"
+                "the log failed, so writes have stopped: {cause}; repair the device and restart the \
+                 server"
             ),
         );
         state.failure = Some(stopped.clone());

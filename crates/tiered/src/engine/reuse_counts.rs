@@ -88,7 +88,8 @@ impl ReuseCounts {
             ),
             (
                 "tiered_refused_merges_total",
-                "Merges that an accelerator refused, or whose two results differ. A batch counts once if it fails but each of its merges succeeds alone.",
+                "Merges that an accelerator refused, or whose two results differ. A batch counts \
+                 once if it fails but each of its merges succeeds alone.",
                 self.refused_tasks.load(Ordering::Relaxed),
             ),
             (

@@ -1,10 +1,10 @@
 //! The batches of a lane that are too large for its ring.
 //!
-//! - **LARGE-BATCH-1 (bounded).** A thread queues a batch only if all queued batches, with this
-//!   one, stay within a limit in bytes, or if the batch is the first in the queue. With relaxed
-//!   durability, commits are acknowledged before they are written, and the device may be slow. The
-//!   memory of a lane is bounded all the same: its queued batches have at most as many bytes as the
-//!   limit, or as one batch, and one frame is being written.
+//! - **LARGE-BATCH-1 (bounded).** The queued batches of a lane have at most a limit of bytes in
+//!   sum. A single batch may exceed the limit, and then waits until it is the first in the queue.
+//!   Besides the queue, one frame is in memory while a thread writes it. So a lane's memory is
+//!   bounded, even if relaxed durability acknowledges commits faster than a slow device writes
+//!   them.
 //! - **LARGE-BATCH-2 (charged).** The budget is charged for a batch and for its copy in the frame,
 //!   from the commit's admission until the frame is written.
 //!

@@ -554,7 +554,10 @@ impl Pipeline {
             ErrorKind::WritesStopped => cause.clone(),
             _ => Error::new(
                 ErrorKind::WritesStopped,
-                format!("the log failed, so writes have stopped: {cause}; repair the device and restart the server"),
+                format!(
+                    "the log failed, so writes have stopped: {cause}; repair the device and \
+                     restart the server"
+                ),
             ),
         });
         self.failed.store(true, Ordering::Release);

@@ -90,6 +90,8 @@ SELECT a FROM t WHERE a = ANY (SELECT a FROM t) AND a >= ALL (SELECT a FROM t2);
 -- 2
 -- 3
 -- 9
+SELECT 1 FROM t FULL OUTER JOIN t2 ON t.a = t2.a;
+-- ERROR 1235 (42000): This version of Spillway doesn't yet support 'FULL OUTER JOIN'
 SELECT a SOUNDS LIKE b FROM t;
 -- ERROR 1235 (42000): This version of Spillway doesn't yet support 'SOUNDS LIKE'
 SELECT c->'$.a', c->>'$.a' FROM t;
